@@ -1,0 +1,201 @@
+"""Gradients of several losses at once: Jacobian, Gramian, and the scales that make them comparable.
+
+The same function serves both spaces: the Jacobian by the parameters is exact; the Jacobian by the
+model's outputs is nearly free, and promises descent for the outputs only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, final, get_args
+
+import torch
+from torch import Tensor, nn
+
+from apfex.groups import Groups
+from apfex.objectives import CrossEntropy, Objective, SquaredError
+
+__all__ = ["Jacobian", "empirical_scales", "jacobian"]
+
+ScaleKind = Literal["max", "per_example_max", "mean", "range"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Jacobian:
+    """Gradients of m losses by a list of tensors; each block has shape [m, *tensor.shape]."""
+
+    blocks: tuple[Tensor, ...]
+
+    def gramian(self) -> Tensor:
+        """Inner products of the m gradients, shape [m, m]."""
+        flat = [block.flatten(1) for block in self.blocks]
+        return torch.stack([rows @ rows.T for rows in flat]).sum(0)
+
+    def combine(self, weights: Tensor) -> tuple[Tensor, ...]:
+        """Weighted sum of the gradients: one tensor for each block, without the m axis."""
+        return tuple(
+            torch.tensordot(weights.to(block.dtype), block, dims=1) for block in self.blocks
+        )
+
+
+def jacobian(
+    values: Tensor,
+    inputs: Sequence[Tensor],
+    cotangents: Tensor | None = None,
+    *,
+    batched: bool = True,
+    retain_graph: bool = False,
+) -> Jacobian:
+    """Gradients of several values by several tensors, in one batched backward pass.
+
+    Parameters
+    ----------
+    values : Tensor of shape [m]
+        The losses; with ``cotangents`` any tensor.
+    inputs : sequence of Tensor
+        Parameters, or the model's outputs.
+    cotangents : Tensor of shape [m, *values.shape], optional
+        Rows to pull back instead of the m unit vectors.
+    batched : bool
+        False: one backward pass per row, for layers that cannot be batched (some recurrent ones,
+        custom functions).
+    retain_graph : bool
+        Keep the graph for another pass.
+
+    Returns
+    -------
+    Jacobian
+        Zero where a value does not depend on an input.
+
+    Examples
+    --------
+    >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> rows = jacobian(torch.stack([w.sum(), (w * w).sum()]), [w])
+    >>> rows.blocks[0]
+    tensor([[1., 1.],
+            [2., 4.]])
+    >>> rows.gramian()
+    tensor([[ 2.,  6.],
+            [ 6., 20.]])
+    """
+    if cotangents is None:
+        cotangents = torch.eye(len(values), dtype=values.dtype, device=values.device)
+    if batched:
+        blocks = torch.autograd.grad(
+            values,
+            inputs,
+            cotangents,
+            is_grads_batched=True,
+            retain_graph=retain_graph,
+            allow_unused=True,
+        )
+    else:
+        blocks = _one_by_one(values, inputs, cotangents, retain_graph)
+    return Jacobian(
+        tuple(
+            tensor.new_zeros((len(cotangents), *tensor.shape)) if block is None else block
+            for tensor, block in zip(inputs, blocks, strict=True)
+        )
+    )
+
+
+def _one_by_one(
+    values: Tensor, inputs: Sequence[Tensor], cotangents: Tensor, retain_graph: bool
+) -> list[Tensor | None]:
+    last = len(cotangents) - 1
+    rows = [
+        torch.autograd.grad(
+            values, inputs, row, retain_graph=retain_graph or i < last, allow_unused=True
+        )
+        for i, row in enumerate(cotangents)
+    ]
+    return [
+        None if column[0] is None else torch.stack(column) for column in zip(*rows, strict=True)
+    ]
+
+
+@torch.no_grad()
+def empirical_scales(
+    objectives: Iterable[Objective],
+    model: nn.Module,
+    batches: Iterable[tuple[Tensor, Tensor, Groups | Tensor | None]],
+    kind: ScaleKind = "max",
+    floor: float = 0.05,
+) -> Tensor:
+    """What each gradient is divided by, measured at the start of training.
+
+    Parameters
+    ----------
+    objectives : iterable of m objectives
+    model : nn.Module
+        Its mode and the random state are left as they were.
+    batches : iterable of (x, y, groups)
+    kind : {"max", "per_example_max", "mean", "range"}
+        "max": the largest loss of a batch, in evaluation mode. "per_example_max": the same, but
+        for a task loss the largest loss of a single row. "mean": the mean over batches in
+        training mode, dropout on, as in the code of Padh et al. "range": the value of an
+        uninformed model for task losses, the largest possible gap for fairness losses; nothing
+        is measured.
+    floor : float
+        Smallest scale; without it a gap that is nearly 0 at the start would be amplified at will.
+
+    Returns
+    -------
+    Tensor of shape [m], float64
+
+    Notes
+    -----
+    The paper's "empirical maximum" of a group-level loss has no meaning for a single row, hence
+    the maximum over batches.
+
+    Examples
+    --------
+    >>> from apfex.objectives import CrossEntropy, FairnessLoss
+    >>> batch = (torch.zeros(4, 2), torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 1, 1]))
+    >>> model = nn.Linear(2, 1)
+    >>> empirical_scales([CrossEntropy(), FairnessLoss()], model, [batch], kind="range")
+    tensor([0.6931, 1.0693], dtype=torch.float64)
+    """
+    objectives, batches = list(objectives), list(batches)
+    if kind not in get_args(ScaleKind):
+        raise ValueError(f"kind must be one of {list(get_args(ScaleKind))}, got {kind!r}.")
+    if not batches:
+        raise ValueError("batches must hold at least one batch, got none.")
+    was_training = model.training
+    with torch.random.fork_rng():
+        model.train(kind == "mean")
+        try:
+            scales = _measure(objectives, model, batches, kind)
+        finally:
+            model.train(was_training)
+    return scales.clamp(min=floor)
+
+
+def _measure(
+    objectives: Sequence[Objective], model: nn.Module, batches: Sequence[tuple], kind: ScaleKind
+) -> Tensor:
+    if kind == "range":
+        scores = model(batches[0][0])
+        n_classes = 2 if scores.ndim == 1 or scores.shape[1] == 1 else scores.shape[1]
+        scales = [objective.typical_scale(n_classes) for objective in objectives]
+        return torch.tensor(scales, dtype=torch.float64)
+    rows = []
+    for x, y, groups in batches:
+        scores = model(x)
+        rows.append([_value(objective, scores, y, groups, kind) for objective in objectives])
+    losses = torch.tensor(rows, dtype=torch.float64)
+    return losses.mean(0) if kind == "mean" else losses.amax(0)
+
+
+def _value(
+    objective: Objective,
+    scores: Tensor,
+    y: Tensor,
+    groups: Groups | Tensor | None,
+    kind: ScaleKind,
+) -> float:
+    if kind == "per_example_max" and isinstance(objective, (CrossEntropy, SquaredError)):
+        return max(float(objective(s, t)) for s, t in zip(scores.split(1), y.split(1), strict=True))
+    return float(objective(scores, y, groups))

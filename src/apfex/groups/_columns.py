@@ -1,0 +1,129 @@
+"""Sensitive columns in every accepted form, and their levels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from torch import Tensor
+
+MISSING = "<missing>"
+"""How a missing value is shown; it is a level of its own."""
+
+
+def read_columns(sensitive_features: Any) -> dict[str, pd.Series]:
+    """Read every accepted form into named columns of equal length."""
+    data = sensitive_features
+    if isinstance(data, Tensor):
+        data = data.detach().cpu().numpy()
+    if isinstance(data, Mapping):
+        columns = {str(name): _column(values) for name, values in data.items()}
+    elif hasattr(data, "columns"):
+        columns = _frame_columns(data)
+    elif _is_series(data):
+        columns = {str(data.name or "attribute0"): _column(data)}
+    else:
+        columns = _array_columns(data)
+    if not columns:
+        raise ValueError("sensitive_features must have at least one attribute, got none.")
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"sensitive_features must have columns of one length, got {lengths}.")
+    return columns
+
+
+def _frame_columns(frame: Any) -> dict[str, pd.Series]:
+    names = [str(name) for name in frame.columns]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ValueError(
+            f"sensitive_features must have distinct column names, got {repeated} twice."
+        )
+    return {str(name): _column(frame[name]) for name in frame.columns}
+
+
+def _array_columns(values: Any) -> dict[str, pd.Series]:
+    array = np.asarray(values if hasattr(values, "__array__") else _object_array(values))
+    if array.ndim not in (1, 2):
+        raise ValueError(
+            f"sensitive_features must have one or two dimensions, got shape {array.shape}."
+        )
+    array = array[:, None] if array.ndim == 1 else array
+    return {f"attribute{j}": _column(array[:, j]) for j in range(array.shape[1])}
+
+
+def _object_array(values: Any) -> np.ndarray:
+    """Keep a list's values as they are: numpy would turn [1, 'a', None] into strings."""
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        raise TypeError(
+            "sensitive_features must be a column, a table, or a mapping from names to columns, "
+            f"got {type(values).__name__}."
+        )
+    nested = any(
+        isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str) for value in values
+    )
+    return np.array(values, dtype=object) if nested else _fill(values)
+
+
+def _fill(values: Sequence) -> np.ndarray:
+    array = np.empty(len(values), dtype=object)
+    array[:] = list(values)
+    return array
+
+
+def _column(values: Any) -> pd.Series:
+    if isinstance(values, Tensor):
+        values = values.detach().cpu().numpy()
+    if not isinstance(values, pd.Series):
+        if hasattr(values, "to_list"):
+            values = pd.Series(_fill(values.to_list())).infer_objects()
+        elif hasattr(values, "__array__"):
+            values = pd.Series(np.asarray(values)).infer_objects()
+        else:
+            values = pd.Series(_object_array(values)).infer_objects()
+    return values.reset_index(drop=True)
+
+
+def levels_of(column: pd.Series) -> pd.Index:
+    """Sorted distinct values, a missing value last."""
+    values = pd.Index(column[column.notna()].unique())
+    if isinstance(values, pd.CategoricalIndex):
+        values = pd.Index(values.astype(object)).infer_objects()
+    try:
+        values = values.sort_values()
+    except TypeError:  # values of kinds that do not compare, as 1 and "a"
+        values = pd.Index(sorted(values, key=lambda v: (type(v).__name__, str(v))), dtype=object)
+    if column.isna().any():
+        values = pd.Index([*values, None], dtype=object)
+    return values
+
+
+def level_codes(column: pd.Series, levels: pd.Index) -> np.ndarray:
+    """Position of each value among the levels, -1 where it is none of them."""
+    has_missing = len(levels) > 0 and levels[-1] is None
+    known = pd.Index(levels[:-1]).infer_objects() if has_missing else levels
+    uniques_code, uniques = pd.factorize(column, use_na_sentinel=True)
+    if isinstance(uniques, pd.CategoricalIndex):
+        uniques = pd.Index(uniques.astype(object)).infer_objects()
+    positions = known.get_indexer(pd.Index(uniques))
+    missing = len(known) if has_missing else -1
+    return np.append(positions, missing)[uniques_code].astype(np.int64)
+
+
+def _is_series(data: Any) -> bool:
+    return hasattr(data, "name") and hasattr(data, "__len__") and not hasattr(data, "columns")
+
+
+def is_named(data: Any) -> bool:
+    return isinstance(data, Mapping) or hasattr(data, "columns")
+
+
+def show(level: Any) -> str:
+    if level is None or level is pd.NA or level is pd.NaT or level != level:
+        return MISSING
+    if isinstance(level, float) and level.is_integer():
+        level = int(level)
+    text = str(level)
+    return repr(text) if any(mark in text for mark in ",='\"<") or text != text.strip() else text

@@ -1,0 +1,210 @@
+"""Groups: the cells of the crossing that occur."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, final
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from apfex.groups._columns import is_named, level_codes, levels_of, read_columns, show
+
+
+class UnseenGroupWarning(UserWarning):
+    """Rows fall into a cell that did not occur when the groups were made; their code is -1."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The groups that rows belong to; made by :func:`make_groups`.
+
+    Attributes
+    ----------
+    codes : int64 array of shape [n]
+        Group of each row, 0 to k - 1.
+    attributes : tuple of str
+        Names of the sensitive attributes.
+    levels : tuple of pandas.Index
+        The values of each attribute, sorted, a missing value last.
+    cells : int64 array of shape [k, number of attributes]
+        Level of each attribute in each group.
+
+    Examples
+    --------
+    >>> groups = make_groups({"sex": ["F", "M", "F"], "race": ["Black", "White", "White"]})
+    >>> groups.names
+    ('sex=F, race=Black', 'sex=F, race=White', 'sex=M, race=White')
+    >>> groups.codes, groups.counts
+    (array([0, 2, 1]), array([1, 1, 1]))
+    >>> groups.parent("sex").names
+    ('sex=F', 'sex=M')
+    """
+
+    codes: np.ndarray
+    attributes: tuple[str, ...]
+    levels: tuple[pd.Index, ...]
+    cells: np.ndarray
+    _keys: tuple[pd.Index, ...] = field(repr=False)
+
+    def __len__(self) -> int:
+        """Return the number of groups k."""
+        return len(self.cells)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Readable names, as in ``sex=F, race=Black``."""
+        labels = [
+            [f"{attribute}={show(level)}" for level in levels]
+            for attribute, levels in zip(self.attributes, self.levels, strict=True)
+        ]
+        return tuple(
+            ", ".join(column[level] for column, level in zip(labels, cell, strict=True))
+            for cell in self.cells
+        )
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Rows in each group, shape [k]."""
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self))
+
+    def encode(self, sensitive_features: Any) -> np.ndarray:
+        """Codes of new rows; a cell that did not occur is -1, and a warning counts such rows.
+
+        Parameters
+        ----------
+        sensitive_features
+            As for :func:`make_groups`, with the same attributes.
+
+        Returns
+        -------
+        int64 array of shape [n]
+        """
+        columns = read_columns(sensitive_features)
+        if len(columns) != len(self.attributes) or (
+            is_named(sensitive_features) and set(columns) != set(self.attributes)
+        ):
+            raise ValueError(
+                f"sensitive_features must have the attributes {list(self.attributes)} that the "
+                f"groups were made from, got {list(columns)}."
+            )
+        if is_named(sensitive_features):
+            columns = {name: columns[name] for name in self.attributes}
+        codes = np.zeros(len(next(iter(columns.values()))), dtype=np.int64)
+        for column, levels, keys in zip(columns.values(), self.levels, self._keys, strict=True):
+            level = level_codes(column, levels)
+            keyed = np.where(level >= 0, codes * len(levels) + level, -1)
+            codes = np.where((codes >= 0) & (level >= 0), keys.get_indexer(pd.Index(keyed)), -1)
+        self._report_unseen(codes, columns)
+        return codes
+
+    def parent_codes(self, attributes: str | Sequence[str]) -> np.ndarray:
+        """Group of each cell once only ``attributes`` count, shape [k]; see :meth:`parent`."""
+        return self._parent(attributes)[1]
+
+    def parent(self, attributes: str | Sequence[str]) -> Groups:
+        """Return the groups of a subset of the attributes, for the same rows.
+
+        Parameters
+        ----------
+        attributes : str or sequence of str
+
+        Returns
+        -------
+        Groups
+            Its group of a row is ``groups.parent_codes(attributes)[groups.codes]``, so whatever
+            adds up over rows can be had by adding up over the cells.
+        """
+        parent, cell_codes = self._parent(attributes)
+        codes = np.append(cell_codes, -1)[self.codes]
+        return Groups(codes, parent.attributes, parent.levels, parent.cells, parent._keys)
+
+    def parents(self, most: int | None = None) -> Iterator[Groups]:
+        """All coarser groupings: each attribute, each pair, ... up to ``most`` attributes."""
+        most = len(self.attributes) - 1 if most is None else most
+        for size in range(1, min(most, len(self.attributes) - 1) + 1):
+            for subset in combinations(self.attributes, size):
+                yield self.parent(subset)
+
+    def memberships(self, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Hard memberships h[i, g] in {0, 1}, shape [n, k]; a row without a group is all 0."""
+        codes = torch.from_numpy(self.codes)
+        return (codes[:, None] == torch.arange(len(self))).to(dtype)
+
+    def _parent(self, attributes: str | Sequence[str]) -> tuple[Groups, np.ndarray]:
+        wanted = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+        unknown = [name for name in wanted if name not in self.attributes]
+        if unknown or not wanted or len(set(wanted)) < len(wanted):
+            raise ValueError(
+                f"attributes must be a non-empty selection of {list(self.attributes)} without "
+                f"repeats, got {list(wanted)}."
+            )
+        positions = [self.attributes.index(name) for name in wanted]
+        levels = tuple(self.levels[position] for position in positions)
+        parent = _cross(self.cells[:, positions].T, wanted, levels)
+        return parent, parent.codes
+
+    def _report_unseen(self, codes: np.ndarray, columns: Mapping[str, pd.Series]) -> None:
+        unseen = np.flatnonzero(codes < 0)
+        if unseen.size:
+            example = ", ".join(f"{name}={show(c.iloc[unseen[0]])}" for name, c in columns.items())
+            warnings.warn(
+                f"{unseen.size} of {codes.size} rows fall into a group that did not occur when "
+                f"the groups were made, for example '{example}'; their code is -1.",
+                UnseenGroupWarning,
+                stacklevel=3,
+            )
+
+
+def make_groups(sensitive_features: Any) -> Groups:
+    """Cross sensitive attributes into the groups that occur.
+
+    Parameters
+    ----------
+    sensitive_features : column, table, mapping or Groups
+        One attribute (list, array, series), several (2-D array, pandas or polars frame, mapping
+        from name to column), or groups, which are returned as they are. Values of any kind; a
+        missing value is a level of its own. Unnamed attributes are called ``attribute0``, ...
+
+    Returns
+    -------
+    Groups
+        Only cells of the crossing that occur; sorted by level, the first attribute slowest. The
+        time is linear in the rows, however many cells the full crossing would have.
+
+    Examples
+    --------
+    >>> make_groups(["a", None, "a"]).names
+    ('attribute0=a', 'attribute0=<missing>')
+    """
+    if isinstance(sensitive_features, Groups):
+        return sensitive_features
+    columns = read_columns(sensitive_features)
+    if len(next(iter(columns.values()))) == 0:
+        raise ValueError("sensitive_features must have at least one row, got 0.")
+    levels = tuple(levels_of(column) for column in columns.values())
+    codes = [
+        level_codes(column, level) for column, level in zip(columns.values(), levels, strict=True)
+    ]
+    return _cross(codes, tuple(columns), levels)
+
+
+def _cross(
+    codes: Sequence[np.ndarray] | np.ndarray, attributes: tuple[str, ...], levels: tuple
+) -> Groups:
+    """Number the cells that occur, one attribute at a time so that numbers stay small."""
+    crossed = np.zeros(len(codes[0]), dtype=np.int64)
+    keys = []
+    for column, level in zip(codes, levels, strict=True):
+        crossed, key = pd.factorize(crossed * len(level) + column, sort=True)
+        keys.append(pd.Index(key))
+    first_row = np.empty(len(keys[-1]), dtype=np.int64)
+    first_row[crossed[::-1]] = np.arange(len(crossed))[::-1]
+    cells = np.stack([np.asarray(column)[first_row] for column in codes], axis=1)
+    return Groups(crossed.astype(np.int64), attributes, levels, cells, tuple(keys))

@@ -1,0 +1,282 @@
+"""What happened so far, window by window; read-only to strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["History", "StepRecord"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class StepRecord:
+    """One step: m-sized quantities only, with leading axes for members.
+
+    Attributes
+    ----------
+    losses, weights : Tensor of shape [..., m]
+        Losses over their scales, and the weights given to their gradients.
+    choice : integer Tensor of shape [...]
+        Which strategy decided.
+    direction_norm : Tensor of shape [...]
+        Length of what went into ``.grad``.
+    norms : Tensor of shape [..., m] or None
+        Lengths of the scaled gradients, where they were computed.
+    omega, omega_active : Tensor of shape [...] or None
+        Length of the shortest combination of all gradients, and of those that are not zero: 0
+        means Pareto-stationary.
+    harmful : bool Tensor of shape [...] or None
+        Whether a step that descends in prediction space raises a loss in parameter space,
+        where it was measured.
+    slack : Tensor of shape [...] or None
+        By how much the constraints had to be given up, where there were active ones.
+    """
+
+    losses: Tensor
+    weights: Tensor
+    choice: Tensor
+    direction_norm: Tensor
+    norms: Tensor | None = None
+    omega: Tensor | None = None
+    omega_active: Tensor | None = None
+    harmful: Tensor | None = None
+    slack: Tensor | None = None
+
+
+@final
+class History:
+    """Means over windows of steps, and what strategies need to remember.
+
+    Parameters
+    ----------
+    n_objectives : int
+        m.
+    window : int
+        Steps in a window.
+    members : sequence of int
+        Leading axes: ``()`` for one model, ``(b,)`` for a population.
+    trace : bool
+        Also keep every single step (for plots; memory grows with the steps).
+    device : torch.device or str
+        Where the records live; they are never copied elsewhere, so a GPU is not waited for.
+
+    Examples
+    --------
+    >>> history = History(n_objectives=2, window=2)
+    >>> for loss in (1.0, 0.5, 0.25, 0.25):
+    ...     losses = torch.tensor([loss, 1.0])
+    ...     history.record(StepRecord(losses, losses, torch.tensor(0), torch.tensor(1.0)))
+    >>> history.losses
+    tensor([[0.7500, 1.0000],
+            [0.2500, 1.0000]], dtype=torch.float64)
+    """
+
+    def __init__(
+        self,
+        n_objectives: int,
+        window: int,
+        members: Sequence[int] = (),
+        trace: bool = False,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        if window < 1:
+            raise ValueError(f"window must be at least 1, got {window}.")
+        self.n_objectives, self.window = n_objectives, window
+        self.members, self.trace, self.device = tuple(members), trace, torch.device(device)
+        self.step = 0
+        self._sums = self._empty_sums()
+        self._closed: dict[str, list[Tensor]] = {name: [] for name in _WINDOW_COLUMNS}
+        self._steps: list[dict[str, Tensor]] = []
+        self._largest_norms = self._full(0.0, n_objectives)
+        self._measured = self._harmful = self._full(0.0)
+
+    @property
+    def starts_window(self) -> bool:
+        """Whether the coming step is the first of a window."""
+        return self.step % self.window == 0
+
+    @property
+    def n_windows(self) -> int:
+        """Number of completed windows w."""
+        return len(self._closed["losses"])
+
+    @property
+    def losses(self) -> Tensor:
+        """Mean losses of the completed windows, shape [w, ..., m]."""
+        return self._column("losses", (self.n_objectives,))
+
+    @property
+    def weights(self) -> Tensor:
+        """Mean weights of the completed windows, shape [w, ..., m]."""
+        return self._column("weights", (self.n_objectives,))
+
+    @property
+    def choices(self) -> Tensor:
+        """Strategy at the end of each completed window, shape [w, ...]."""
+        return self._column("choice", ()).long()
+
+    @property
+    def current_choice(self) -> Tensor:
+        """Strategy of the window that is under way, shape [...]."""
+        return self._sums["choice"]
+
+    @property
+    def largest_norms(self) -> Tensor:
+        """Longest scaled gradient seen of each objective, shape [..., m]."""
+        return self._largest_norms
+
+    @property
+    def harmful_share(self) -> Tensor:
+        """Share of the measured prediction-space steps that raise a loss, shape [...]."""
+        return self._harmful / self._measured.clamp(min=1)
+
+    def last_losses(self, windows: int) -> Tensor:
+        """Mean losses of the last few completed windows, at most ``windows`` of them."""
+        return torch.stack(self._closed["losses"][-windows:])
+
+    def last_choices(self, windows: int) -> Tensor:
+        """Strategies of the last few completed windows."""
+        return torch.stack(self._closed["choice"][-windows:])
+
+    def record(self, record: StepRecord) -> None:
+        """Add one step, and close the window if it is the last of it."""
+        row = self._row(record)
+        for name in ("losses", "weights", "direction_norm"):
+            self._sums[name] = self._sums[name] + row[name]
+        for name in ("choice", "omega", "omega_active", "slack"):
+            value = row[name]
+            self._sums[name] = value if value is not None else self._sums[name]
+        if record.norms is not None:
+            norms = record.norms.detach().to(self.device, torch.float64)
+            self._largest_norms = torch.maximum(self._largest_norms, norms)
+        if record.harmful is not None:
+            self._measured = self._measured + 1
+            self._harmful = self._harmful + record.harmful.to(self.device, torch.float64)
+        if self.trace:
+            self._steps.append(row)
+        self.step += 1
+        if self.starts_window:
+            self._close_window()
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per step (with ``trace``) or window, and member: what a plot needs."""
+        import pandas as pd
+
+        rows = self._steps if self.trace else self._window_rows()
+        records = []
+        for position, row in enumerate(rows):
+            first = position if self.trace else position * self.window
+            records += _flat_records(first, row, self.members)
+        return pd.DataFrame(records)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All of it, for a checkpoint."""
+        return {
+            "n_objectives": self.n_objectives,
+            "window": self.window,
+            "members": list(self.members),
+            "trace": self.trace,
+            "step": self.step,
+            "sums": dict(self._sums),
+            "closed": {name: list(rows) for name, rows in self._closed.items()},
+            "steps": [dict(row) for row in self._steps],
+            "largest_norms": self._largest_norms,
+            "measured": self._measured,
+            "harmful": self._harmful,
+        }
+
+    @classmethod
+    def from_state_dict(cls, state: dict[str, Any]) -> History:
+        """Continue where :meth:`state_dict` was taken."""
+        device = state["largest_norms"].device
+        history = cls(
+            state["n_objectives"], state["window"], state["members"], state["trace"], device
+        )
+        history.step = state["step"]
+        history._sums = dict(state["sums"])
+        history._closed = {name: list(rows) for name, rows in state["closed"].items()}
+        history._steps = [dict(row) for row in state["steps"]]
+        history._largest_norms = state["largest_norms"]
+        history._measured, history._harmful = state["measured"], state["harmful"]
+        return history
+
+    def _empty_sums(self) -> dict[str, Tensor]:
+        return {
+            "losses": self._full(0.0, self.n_objectives),
+            "weights": self._full(0.0, self.n_objectives),
+            "direction_norm": self._full(0.0),
+            "choice": self._full(0).long(),
+            "omega": self._full(torch.nan),
+            "omega_active": self._full(torch.nan),
+            "slack": self._full(torch.nan),
+        }
+
+    def _full(self, value: float, *tail: int) -> Tensor:
+        shape = (*self.members, *tail)
+        return torch.full(shape, value, dtype=torch.float64, device=self.device)
+
+    def _row(self, record: StepRecord) -> dict[str, Tensor | None]:
+        """The step in float64, so that means do not depend on the model's precision."""
+        row: dict[str, Tensor | None] = {}
+        for name in _WINDOW_COLUMNS:
+            value = getattr(record, name)
+            dtype = torch.int64 if name == "choice" else torch.float64
+            row[name] = None if value is None else value.detach().to(self.device, dtype)
+        return row
+
+    def _close_window(self) -> None:
+        for name in _WINDOW_COLUMNS:
+            value = self._sums[name]
+            mean = name in ("losses", "weights", "direction_norm")
+            self._closed[name].append(value / self.window if mean else value)
+        self._sums = self._empty_sums()
+
+    def _column(self, name: str, tail: tuple[int, ...]) -> Tensor:
+        rows = self._closed[name]
+        if not rows:
+            return self._full(0.0, *tail).unsqueeze(0)[:0]
+        return torch.stack(rows)
+
+    def _window_rows(self) -> list[dict[str, Tensor]]:
+        return [
+            {name: self._closed[name][w] for name in _WINDOW_COLUMNS} for w in range(self.n_windows)
+        ]
+
+
+_WINDOW_COLUMNS = (
+    "losses",
+    "weights",
+    "direction_norm",
+    "choice",
+    "omega",
+    "omega_active",
+    "slack",
+)
+
+
+def _flat_records(
+    first_step: int, row: dict[str, Tensor | None], members: tuple[int, ...]
+) -> list[dict[str, float]]:
+    count = torch.Size(members).numel()
+    records: list[dict[str, float]] = []
+    for member in range(count):
+        flat: dict[str, float] = {"step": first_step, "member": member}
+        for name, value in row.items():
+            if value is None:
+                flat[name] = float("nan")
+            elif name in ("losses", "weights"):
+                stem = {"losses": "loss", "weights": "weight"}[name]
+                for k, entry in enumerate(value.reshape(count, -1)[member].tolist()):
+                    flat[f"{stem}{k}"] = entry
+            else:
+                flat[name] = value.reshape(count)[member].item()
+        records.append(flat)
+    return records

@@ -1,0 +1,97 @@
+"""The paper's multi-class loss, with group memberships through the CCR step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, final
+
+from torch import Tensor
+
+from apfex.groups import Groups, soft_memberships
+from apfex.objectives._base import Batch, check_batch, check_task_weight, need_groups
+from apfex.objectives._pairs import pairwise_gap
+from apfex.objectives._task import CrossEntropy
+from apfex.rates import GroupIndex, rate_sums
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class MulticlassCCRLoss:
+    """Mean difference of class probabilities over groups and classes, plus the task loss.
+
+    Parameters
+    ----------
+    rate : {"dp", "tpr"}
+    threshold, width : float or Tensor of shape [k]
+        Of the CCR step that turns membership scores into memberships, common or per group.
+    task_weight : float
+        Share of the cross-entropy that is added.
+    min_mass : float
+        A group with less soft mass (for "tpr": in a class) is left out of the pairs.
+
+    Notes
+    -----
+    With membership scores a, class probabilities p = softmax(scores), k groups and c classes:
+
+    1. ``h[i, g] = CCR(a[i, g]; threshold_g, width_g)``: soft membership;
+    2. dp: ``M[g, j] = sum_i h[i, g] p[i, j] / sum_i h[i, g]``;
+       tpr: the same sums over the rows with ``y_i = j``;
+    3. ``L = 2 / (c k (k - 1)) sum_j sum_{g < g'} |M[g, j] - M[g', j]| + task_weight * CE``.
+
+    Gradients flow through p and through h. ``groups`` in the call are membership scores [n, k];
+    codes and ``Groups`` are accepted too, and are their own memberships. Classes enter by their
+    probabilities, without a step. The absolute value is the smooth one of
+    :func:`~apfex.relaxations.smooth_abs`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> scores = torch.tensor([[9.0, 0.0, 0.0], [0.0, 9.0, 0.0]])
+    >>> loss = MulticlassCCRLoss(task_weight=0.0)
+    >>> loss(scores, torch.tensor([0, 1]), torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
+    tensor(0.6661)
+    """
+
+    rate: Literal["dp", "tpr"] = "dp"
+    threshold: float | Tensor = 0.5
+    width: float | Tensor = 0.25
+    task_weight: float = 0.1
+    min_mass: float = 1e-3
+
+    def __post_init__(self) -> None:
+        """Refuse settings out of range."""
+        if self.rate not in ("dp", "tpr"):
+            raise ValueError(f"rate must be 'dp' or 'tpr', got {self.rate!r}.")
+        check_task_weight(self.task_weight)
+
+    def __call__(
+        self,
+        scores: Tensor,
+        y: Tensor,
+        groups: Groups | Tensor,
+        sample_weight: Tensor | None = None,
+    ) -> Tensor:
+        """Return the loss of one batch."""
+        batch = check_batch(scores, y, sample_weight)
+        return self.evaluate(batch, GroupIndex.of(groups, scores.shape[0]))
+
+    def evaluate(self, batch: Batch, index: GroupIndex | None) -> Tensor:
+        """Return the loss of a checked batch."""
+        index = need_groups(index, self)
+        if not batch.is_multiclass:
+            raise ValueError(f"scores must have shape [n, c], got {list(batch.scores.shape)}.")
+        if index.memberships is not None:
+            memberships = soft_memberships(index.memberships, self.threshold, self.width)
+            index = GroupIndex(None, memberships, index.n_groups)
+        sums = rate_sums(
+            self.rate, batch.probabilities, batch.y, index, batch.sample_weight, multiclass=True
+        )
+        gap = pairwise_gap(sums, min_mass=self.min_mass).mean()
+        return gap + self.task_weight * batch.cross_entropy
+
+    def typical_scale(self, n_classes: int) -> float:
+        """Largest difference plus the share of an uninformed model's task loss.
+
+        Two groups in different classes differ by 1 in two of the c classes.
+        """
+        return 2.0 / n_classes + self.task_weight * CrossEntropy().typical_scale(n_classes)

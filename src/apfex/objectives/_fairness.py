@@ -1,0 +1,116 @@
+"""Fairness over all pairs of any number of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, final, get_args
+
+import torch
+from torch import Tensor
+
+from apfex.groups import Groups
+from apfex.objectives._base import Batch, check_batch, check_task_weight, need_groups
+from apfex.objectives._pairs import Aggregate, pairwise_gap
+from apfex.objectives._task import CrossEntropy
+from apfex.rates import RATES, GroupIndex, RateName, RateSums, rate_sums
+from apfex.relaxations import ccr_step, identity_step, tanh_step
+
+Relaxation = Literal["tanh", "ccr", "identity"]
+_STEPS = {"tanh": tanh_step, "ccr": ccr_step, "identity": identity_step}
+
+
+@final
+@dataclass(frozen=True)
+class FairnessLoss:
+    """Difference of a soft rate over all pairs of groups, plus a share of the task loss.
+
+    Parameters
+    ----------
+    rate : {"dp", "tpr", "fpr", "tnr", "fnr", "ppv", "accuracy"}
+    relaxation : {"tanh", "ccr", "identity"} or callable
+        The soft step from probabilities to decisions.
+    task_weight : float
+        Share of the cross-entropy that is added.
+    aggregate : {"smooth_mean", "mean", "max", "smooth_max"}
+        How the pairs are summed up, see :func:`pairwise_gap`.
+    min_mass : float
+        A group whose denominator in the batch is smaller is left out of all pairs.
+
+    Notes
+    -----
+    The paper's L_fairDP and L_fairTPR with the mean over unordered pairs. For several classes each
+    is taken against the rest, and the differences are averaged over classes (the largest for
+    "max" and "smooth_max"). A group that is absent from the batch is left out, instead of a small
+    number being added to its denominator; with fewer than two groups left the difference is 0.
+
+    Examples
+    --------
+    >>> scores = torch.tensor([4.0, -4.0, 4.0, 4.0])
+    >>> loss = FairnessLoss("dp", task_weight=0.0, aggregate="max")
+    >>> loss(scores, torch.tensor([1, 0, 1, 0]), torch.tensor([0, 0, 1, 1]))
+    tensor(0.4920)
+    """
+
+    rate: RateName = "dp"
+    relaxation: Relaxation | Callable[[Tensor], Tensor] = "tanh"
+    task_weight: float = 0.1
+    aggregate: Aggregate = "smooth_mean"
+    min_mass: float = 1e-3
+
+    def __post_init__(self) -> None:
+        """Refuse settings that name nothing."""
+        for name, value, allowed in (
+            ("rate", self.rate, tuple(RATES)),
+            ("aggregate", self.aggregate, get_args(Aggregate)),
+            ("relaxation", self.relaxation, tuple(_STEPS)),
+        ):
+            if value not in allowed and not (name == "relaxation" and callable(value)):
+                raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}.")
+        check_task_weight(self.task_weight)
+        if not self.min_mass > 0:
+            raise ValueError(f"min_mass must be positive, got {self.min_mass}.")
+
+    def __call__(
+        self,
+        scores: Tensor,
+        y: Tensor,
+        groups: Groups | Tensor,
+        sample_weight: Tensor | None = None,
+    ) -> Tensor:
+        """Return the loss of one batch."""
+        batch = check_batch(scores, y, sample_weight)
+        return self.evaluate(batch, GroupIndex.of(groups, scores.shape[0]))
+
+    def evaluate(self, batch: Batch, index: GroupIndex | None) -> Tensor:
+        """Return the loss of a checked batch."""
+        sums = soft_sums([self], batch, need_groups(index, self))
+        return self.from_gaps(pairwise_gap(sums, self.aggregate, self.min_mass)[0], batch)
+
+    def from_gaps(self, gaps: Tensor, batch: Batch) -> Tensor:
+        """Turn gaps, of shape [] or [c], into the loss."""
+        if batch.is_multiclass:
+            gaps = gaps.mean() if self.aggregate in ("mean", "smooth_mean") else torch.amax(gaps)
+        return torch.add(gaps, batch.cross_entropy, alpha=self.task_weight)
+
+    @property
+    def step(self) -> Callable[[Tensor], Tensor]:
+        """The relaxed step."""
+        return _STEPS[self.relaxation] if isinstance(self.relaxation, str) else self.relaxation
+
+    def typical_scale(self, n_classes: int) -> float:
+        """Largest difference (1) plus the share of an uninformed model's task loss."""
+        return 1.0 + self.task_weight * CrossEntropy().typical_scale(n_classes)
+
+
+def soft_sums(losses: Sequence[FairnessLoss], batch: Batch, index: GroupIndex) -> RateSums:
+    """Soft rates of losses that share a step, along a new leading axis."""
+    labels = batch.y if batch.is_multiclass else batch.labels
+    return rate_sums(
+        [loss.rate for loss in losses],
+        batch.decisions(losses[0].step),
+        labels,
+        index,
+        batch.sample_weight,
+        multiclass=batch.is_multiclass,
+    )

@@ -1,0 +1,135 @@
+"""The two-group losses of Padh et al. (2021), plain and as their code has them."""
+
+from __future__ import annotations
+
+from abc import ABC
+from dataclasses import dataclass
+from typing import ClassVar, Literal, final, get_args
+
+import torch
+from torch import Tensor
+
+from apfex.groups import Groups
+from apfex.objectives._base import Batch, check_batch, check_task_weight, need_groups
+from apfex.objectives._pairs import pairwise_gap
+from apfex.objectives._task import SquaredError
+from apfex.rates import GroupIndex, RateName, rate_sums
+from apfex.relaxations import tanh_step
+
+Form = Literal["plain", "masked"]
+
+
+@dataclass(frozen=True)
+class _TwoGroupLoss(ABC):
+    """What both losses share; see :class:`DPLoss`."""
+
+    task_weight: float = 0.1
+    beta: float = 0.0
+    form: Form = "plain"
+    steepness: float | None = None
+    rate: ClassVar[RateName]
+    published_steepness: ClassVar[float]
+
+    def __post_init__(self) -> None:
+        """Refuse settings out of range."""
+        check_task_weight(self.task_weight)
+        if not self.beta >= 0:
+            raise ValueError(f"beta must be at least 0, got {self.beta}.")
+        if self.form not in get_args(Form):
+            raise ValueError(f"form must be one of {list(get_args(Form))}, got {self.form!r}.")
+        if self.steepness is not None and not self.steepness > 0:
+            raise ValueError(f"steepness must be positive, got {self.steepness}.")
+
+    def __call__(
+        self,
+        scores: Tensor,
+        y: Tensor,
+        groups: Groups | Tensor,
+        sample_weight: Tensor | None = None,
+    ) -> Tensor:
+        """Return the loss of one batch."""
+        batch = check_batch(scores, y, sample_weight)
+        return self.evaluate(batch, GroupIndex.of(groups, scores.shape[0]))
+
+    def evaluate(self, batch: Batch, index: GroupIndex | None) -> Tensor:
+        """Return the loss of a checked batch."""
+        self._check_two(batch, need_groups(index, self))
+        default = 5.0 if self.form == "plain" else self.published_steepness
+        decisions = tanh_step(batch.probabilities, steepness=self.steepness or default)
+        if self.form == "masked":
+            decisions = torch.where(decisions > 0.5, decisions, 0.0)
+        sums = rate_sums(
+            self.rate, decisions, batch.labels, need_groups(index, self), batch.sample_weight
+        )
+        gap = pairwise_gap(sums, "mean")
+        p = batch.probabilities
+        return gap + self.task_weight * batch.squared_error + self.beta * batch.mean(p * p)
+
+    def typical_scale(self, n_classes: int) -> float:
+        """Largest difference (1) plus the other terms of an uninformed model."""
+        task = self.task_weight * SquaredError().typical_scale(n_classes)
+        return 1.0 + task + self.beta / n_classes**2
+
+    def _check_two(self, batch: Batch, index: GroupIndex) -> None:
+        if batch.is_multiclass:
+            raise ValueError(
+                f"scores must have shape [n] for {type(self).__name__}, got "
+                f"{list(batch.scores.shape)}; use FairnessLoss for several classes."
+            )
+        if index.n_groups > 2:
+            raise ValueError(
+                f"groups must be two for {type(self).__name__}, got {index.n_groups}; "
+                "use FairnessLoss for more."
+            )
+
+
+@final
+@dataclass(frozen=True)
+class DPLoss(_TwoGroupLoss):
+    """``|R_0 - R_1| + task_weight * MSE + beta * mean(p^2)`` for the selection rate.
+
+    Parameters
+    ----------
+    task_weight : float
+        Share of the mean squared error of the probabilities.
+    beta : float
+        Weight of the mean squared probability.
+    form : {"plain", "masked"}
+        "plain": R_g is the group's mean of the soft step. "masked", as in the published code:
+        only rows whose soft step exceeds 1/2 are added up, so that a model which selects nobody
+        is an exact minimum without gradient.
+    steepness : float, optional
+        Of the tanh step; 5 by default, and 3 for the masked form, as published.
+
+    Notes
+    -----
+    For a two-valued attribute. A group that is absent from the batch makes the difference 0;
+    the published code takes its rate as 0 instead.
+
+    Examples
+    --------
+    >>> loss = DPLoss(task_weight=0.0)
+    >>> loss(torch.tensor([4.0, -4.0]), torch.tensor([1, 0]), torch.tensor([0, 1]))
+    tensor(0.9840)
+    """
+
+    rate: ClassVar[RateName] = "dp"
+    published_steepness: ClassVar[float] = 3.0
+
+
+@final
+@dataclass(frozen=True)
+class TPRLoss(_TwoGroupLoss):
+    """``|R_0 - R_1| + task_weight * MSE + beta * mean(p^2)`` for the true positive rate.
+
+    The parameters are those of :class:`DPLoss`; the steepness is 5 in both forms.
+
+    Examples
+    --------
+    >>> loss = TPRLoss(task_weight=0.0)
+    >>> loss(torch.tensor([4.0, -4.0]), torch.tensor([1, 1]), torch.tensor([0, 1]))
+    tensor(0.9840)
+    """
+
+    rate: ClassVar[RateName] = "tpr"
+    published_steepness: ClassVar[float] = 5.0

@@ -1,0 +1,95 @@
+"""The backward passes of one step: as few as the strategy asks for."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import final
+
+import torch
+from torch import Tensor
+
+from apfex.gradients import Jacobian, jacobian
+
+Direction = tuple[Tensor, ...]
+"""A tensor for each parameter: what goes into ``.grad``."""
+
+
+@final
+@dataclass(eq=False)
+class BackwardPass:
+    """Gradients of scaled losses [m] by the parameters, or first by the outputs.
+
+    Weights that need no Gramian cost one backward pass of the weighted sum. Where a Gramian is
+    asked for, all gradients are taken: by the parameters, in one batch; or by the outputs, which
+    leaves one pass through the model.
+    """
+
+    values: Tensor
+    parameters: Sequence[Tensor]
+    outputs: Tensor | None = None
+    softs: Tensor | None = None
+    batched: bool | None = None
+    """Whether backward passes can be batched; None: not known yet."""
+    output_rows: Jacobian | None = field(default=None, init=False)
+    parameter_rows: Jacobian | None = field(default=None, init=False)
+
+    def gramian(self) -> Tensor:
+        """Inner products of the gradients, shape [m, m]."""
+        keep = self.softs is not None
+        if self.outputs is not None:
+            self.output_rows = self._jacobian(self.values, [self.outputs], None, keep)
+            return self.output_rows.gramian()
+        self.parameter_rows = self._jacobian(self.values, self.parameters, None, keep)
+        return self.parameter_rows.gramian()
+
+    def parameter_gramian(self) -> Tensor:
+        """The Gramian in parameter space, of a pass that compares outputs."""
+        assert self.outputs is not None
+        assert self.output_rows is not None
+        cotangents = self.output_rows.blocks[0]
+        keep = self.softs is not None
+        self.parameter_rows = self._jacobian(self.outputs, self.parameters, cotangents, keep)
+        return self.parameter_rows.gramian()
+
+    def constraint_rows(self) -> Jacobian:
+        """Gradients of the constraints [j] by the parameters."""
+        assert self.softs is not None
+        return self._jacobian(self.softs, self.parameters, None, keep=True)
+
+    def direction(self, weights: Tensor) -> Direction:
+        """Weighted sum of the gradients; the last pass, after which the graph is gone."""
+        weights = weights.to(self.values)
+        if self.parameter_rows is not None:
+            return self.parameter_rows.combine(weights)
+        if self.output_rows is not None and self.outputs is not None:
+            return self._pull_back(self.outputs, self.output_rows.combine(weights)[0])
+        return self._pull_back(self.values @ weights, None)
+
+    def _pull_back(self, values: Tensor, cotangent: Tensor | None) -> Direction:
+        gradients = torch.autograd.grad(values, self.parameters, cotangent, allow_unused=True)
+        return tuple(
+            torch.zeros_like(parameter) if gradient is None else gradient
+            for parameter, gradient in zip(self.parameters, gradients, strict=True)
+        )
+
+    def _jacobian(
+        self, values: Tensor, inputs: Sequence[Tensor], cotangents: Tensor | None, keep: bool
+    ) -> Jacobian:
+        if self.batched is None:
+            try:
+                rows = jacobian(values, inputs, cotangents, retain_graph=True)
+            except RuntimeError as error:
+                self.batched = False
+                warnings.warn(
+                    "A layer cannot be differentiated in one batch, so gradients are taken one "
+                    f"by one from now on, which is slower: {str(error).splitlines()[0]}",
+                    stacklevel=2,
+                )
+            else:
+                self.batched = inputs is self.parameters or None
+                return rows
+        return jacobian(
+            values, inputs, cotangents, batched=self.batched is not False, retain_graph=keep
+        )

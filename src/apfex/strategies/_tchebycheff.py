@@ -1,0 +1,58 @@
+"""Smooth Tchebycheff scalarisation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from apfex.strategies._base import Decision, StepView
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SmoothTchebycheff:
+    """Gradient weights of ``mu log sum_k exp(lambda_k (L_k - z_k) / mu)`` (Lin et al., 2024).
+
+    Parameters
+    ----------
+    preference : sequence or Tensor of shape [m] or [..., m], optional
+        lambda: the ray along which the front is met; equal by default.
+    ideal : sequence or Tensor of the same shape, optional
+        z; 0 by default.
+    smoothing : float
+        mu: the maximum itself as it falls to 0.
+
+    Notes
+    -----
+    Unlike a weighted sum it reaches the parts of a front that are not convex.
+
+    Examples
+    --------
+    >>> view = StepView.of(torch.eye(2), torch.tensor([1.0, 0.0]))
+    >>> SmoothTchebycheff(smoothing=0.1).decide(view).weights
+    tensor([0.4967, 0.0033])
+    """
+
+    preference: Sequence[float] | Tensor | None = None
+    ideal: Sequence[float] | Tensor | None = None
+    smoothing: float = 0.1
+
+    def __post_init__(self) -> None:
+        """Refuse settings out of range."""
+        if not self.smoothing > 0:
+            raise ValueError(f"smoothing must be positive, got {self.smoothing}.")
+        if self.preference is not None and not bool((torch.as_tensor(self.preference) >= 0).all()):
+            raise ValueError(f"preference must be non-negative, got {self.preference}.")
+
+    def decide(self, view: StepView) -> Decision:
+        """Weigh the objectives of one step."""
+        losses = view.losses
+        m = losses.shape[-1]
+        ray = torch.as_tensor(1.0 / m if self.preference is None else self.preference).to(losses)
+        ideal = torch.as_tensor(0.0 if self.ideal is None else self.ideal).to(losses)
+        sharpness = torch.softmax(ray * (losses - ideal) / self.smoothing, -1)
+        return Decision(ray * sharpness)

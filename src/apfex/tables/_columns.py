@@ -1,0 +1,192 @@
+"""Reading a table: any frame or 2-D array becomes a list of checked, typed columns.
+
+Everything that can be wrong with a table is found here, once, so that summaries and encoders can
+trust the columns they are handed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from numbers import Real
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+Kind = Literal["number", "level", "empty"]
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One checked column: finite numbers, or codes into a list of levels; or no value at all."""
+
+    name: str
+    kind: Kind
+    numbers: NDArray[np.float64]  # [n], NaN where missing; used by "number"
+    codes: NDArray[np.intp]  # [n], -1 where missing; used by "level"
+    levels: tuple[str, ...]
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return max(len(self.numbers), len(self.codes))
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Checked columns, and whether their names came with the data or were made up."""
+
+    columns: tuple[Column, ...]
+    n_rows: int
+    has_names: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in the order of the data."""
+        return tuple(column.name for column in self.columns)
+
+
+def read_table(X: Any) -> Table:
+    """Check ``X`` and split it into columns."""
+    is_lazy = hasattr(X, "collect")  # asked first: a lazy frame must work to know its columns
+    if not is_lazy and getattr(X, "columns", None) is None:
+        return _read_array(X)
+    _check_names([] if is_lazy else [str(name) for name in X.columns])
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        raise TypeError(
+            f"X must be a data frame in memory or a 2-D array, got {type(X).__name__}; "
+            "collect a lazy frame first."
+        )
+    columns = tuple(
+        _read_column(str(name), frame.get_column(name).to_numpy(), _is_category(frame, name))
+        for name in frame.columns
+    )
+    return Table(columns, n_rows=len(frame), has_names=True)
+
+
+def _read_array(X: Any) -> Table:
+    if hasattr(X, "toarray"):
+        raise TypeError("X must be dense, got a sparse matrix; convert it with X.toarray().")
+    values = np.asarray(X)
+    if values.ndim != 2:
+        raise ValueError(
+            f"X must have 2 dimensions, got {values.ndim}. Reshape your data: X.reshape(-1, 1) "
+            "for a single column, X.reshape(1, -1) for a single row."
+        )
+    columns = tuple(_read_column(f"x{j}", values[:, j], False) for j in range(values.shape[1]))
+    return Table(columns, n_rows=values.shape[0], has_names=False)
+
+
+def match_columns(table: Table, names: Sequence[str], by_name: bool) -> list[Column]:
+    """Return the columns called ``names``, in that order; by position where names are no guide."""
+    if by_name and table.has_names:
+        lacking = [name for name in names if name not in set(table.names)]
+        unseen = [name for name in table.names if name not in set(names)]
+        if lacking or unseen:
+            raise ValueError(
+                f"Columns of X must be those seen in fit; missing: {lacking or 'none'}, unseen: "
+                f"{unseen or 'none'}. Add or drop them."
+            )
+        found = dict(zip(table.names, table.columns, strict=True))
+        return [found[name] for name in names]
+    if len(names) != len(table.columns):
+        raise ValueError(
+            f"X has {len(table.columns)} features, but TableEncoder is expecting {len(names)} "
+            "features as input; columns without names are matched by position."
+        )
+    return [replace(c, name=name) for c, name in zip(table.columns, names, strict=True)]
+
+
+def _check_names(names: Sequence[str]) -> None:
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    if repeated:
+        raise ValueError(
+            f"Column names of X must be unique, got {repeated} more than once; rename or drop one."
+        )
+
+
+def _is_category(frame: nw.DataFrame[Any], name: str) -> bool:
+    return frame.schema[name] in (nw.Categorical, nw.Enum)
+
+
+def _read_column(name: str, values: NDArray[Any], is_category: bool) -> Column:
+    missing = np.asarray(pd.isna(values))
+    if missing.all():
+        return _empty(name, len(values))
+    kind = "level" if is_category else _kind(name, values, missing)
+    if kind == "level":
+        return _level_column(name, values, missing)
+    return _number_column(name, values, missing)
+
+
+def _kind(name: str, values: NDArray[Any], missing: NDArray[np.bool_]) -> Kind:
+    by_dtype: dict[str, Kind] = {"b": "level", "i": "number", "u": "number", "f": "number"}
+    if values.dtype.kind in by_dtype:
+        return by_dtype[values.dtype.kind]
+    if values.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: column {name!r} of X; take its real part.")
+    if values.dtype.kind not in "OUT":
+        raise _unreadable(name, str(values.dtype))
+    types = set(map(type, values[~missing].tolist()))
+    if all(issubclass(t, str) for t in types) or types <= {bool, np.bool_}:
+        return "level"
+    if all(issubclass(t, Real | Decimal) and t is not bool for t in types):
+        return "number"
+    if len(types) > 1:
+        found = ", ".join(sorted(t.__name__ for t in types))
+        raise TypeError(
+            f"Each column of the X argument must be all strings, all numbers or all booleans, got "
+            f"a mixture of {found} in column {name!r}; convert it, for instance with astype(str)."
+        )
+    raise _unreadable(name, types.pop().__name__)
+
+
+def _unreadable(name: str, found: str) -> TypeError:
+    return TypeError(
+        f"Column {name!r} of X must hold numbers, text, booleans or categories, got {found}; "
+        "convert it to a number or to text first, or drop it."
+    )
+
+
+def _number_column(name: str, values: NDArray[Any], missing: NDArray[np.bool_]) -> Column:
+    if values.dtype.kind == "O":
+        numbers = np.full(len(values), np.nan)
+        numbers[~missing] = [float(v) for v in values[~missing]]
+    else:
+        numbers = values.astype(np.float64)
+    infinite = np.flatnonzero(np.isinf(numbers))
+    if len(infinite):
+        raise ValueError(
+            f"Column {name!r} of X must be finite, got {numbers[infinite[0]]} in row "
+            f"{infinite[0]} (infinity in {len(infinite)} of {len(numbers)} rows); "
+            "replace it by NaN or by a bound."
+        )
+    return Column(name, "number", numbers, np.empty(0, np.intp), ())
+
+
+def _level_column(name: str, values: NDArray[Any], missing: NDArray[np.bool_]) -> Column:
+    codes = np.full(len(values), -1, np.intp)
+    found, uniques = pd.factorize(values[~missing])
+    codes[~missing] = found
+    levels = tuple(_level_name(level) for level in uniques)
+    alike = sorted(level for level, count in Counter(levels).items() if count > 1)
+    if alike:
+        raise TypeError(
+            f"Levels of column {name!r} of X must read differently, got {alike} for values of "
+            "several types; convert the column, for instance with astype(str)."
+        )
+    return Column(name, "level", np.empty(0), codes, levels)
+
+
+def _level_name(level: object) -> str:
+    # Integer categories arrive as floats from a column with missing values, as integers otherwise.
+    return str(int(level)) if isinstance(level, float) and level.is_integer() else str(level)
+
+
+def _empty(name: str, n_rows: int) -> Column:
+    return Column(name, "empty", np.full(n_rows, np.nan), np.full(n_rows, -1, np.intp), ())

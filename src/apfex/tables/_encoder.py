@@ -1,0 +1,279 @@
+"""The table encoder: mixed-type table in, float32 matrix out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, Literal, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ._bins import Bins, choose_edges
+from ._columns import Table, match_columns, read_table
+from ._plans import DroppedPlan, NumberPlan, Plan, make_plan, plan_from_dict, plan_to_dict
+from ._summary import TableSummary, summarise_table
+
+_FORMAT, _VERSION = "apfex.tables.TableEncoder", 1
+
+
+@final
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Turn a mixed-type table into a float32 matrix.
+
+    Numbers are standardised; missing ones become the mean and set a flag. Text, booleans and
+    categories become one input per level; rare levels share one input, missing values have their
+    own. Columns that do not vary are left out and listed in ``dropped_``.
+
+    Parameters
+    ----------
+    min_count : int, default 10
+        Rows that a level needs for an input of its own; rarer ones are pooled as "other".
+    bins : "tree", "quantile" or None, default None
+        Bins of each number as extra inputs, beside the number: chosen by a small decision tree on
+        the label (``y`` is then needed in ``fit``) or by quantiles.
+    max_bins : int, default 24
+        Most bins per column.
+
+    Attributes
+    ----------
+    dropped_ : dict of str to str
+        Columns left out, and why.
+    n_features_in_ : int
+    n_features_out_ : int
+    matched_by_ : "name" or "position"
+        How ``transform`` finds the columns of a frame. An array is always read by position.
+
+    Notes
+    -----
+    An input for "other" or "missing" exists only if training rows used it: one that was never on
+    would reach the model untrained. A level, or a missing value, that is new in ``transform`` goes
+    to "other" if there is such an input, and to all zeros otherwise; a missing number is the mean.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from apfex.tables import TableEncoder
+    >>> X = pd.DataFrame({"age": [20.0, None, 40.0], "town": ["Bern", "Basel", "Bern"]})
+    >>> encoder = TableEncoder(min_count=1).fit(X)
+    >>> [str(name) for name in encoder.get_feature_names_out()]
+    ['age', 'age:missing', 'town=Basel', 'town=Bern']
+    >>> encoder.transform(X)
+    array([[-1.,  0.,  0.,  1.],
+           [ 0.,  1.,  1.,  0.],
+           [ 1.,  0.,  0.,  1.]], dtype=float32)
+    >>> TableEncoder.from_json(encoder.to_json()).to_json() == encoder.to_json()
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        min_count: int = 10,
+        bins: Literal["tree", "quantile"] | None = None,
+        max_bins: int = 24,
+    ) -> None:
+        self.min_count = min_count
+        self.bins = bins
+        self.max_bins = max_bins
+
+    def fit(self, X: Any, y: ArrayLike | None = None) -> Self:
+        """Learn levels, means and spreads (and bins) from a table.
+
+        Parameters
+        ----------
+        X : data frame (pandas, polars, ...) or array of shape [n, columns]
+        y : array of shape [n], optional
+            Labels; used by ``bins="tree"`` only.
+
+        Returns
+        -------
+        TableEncoder
+            Itself, fitted.
+        """
+        table = read_table(X)
+        return self._fit(summarise_table(table), table, y)
+
+    def fit_summary(
+        self,
+        summary: TableSummary,
+        X: Any = None,
+        y: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from a merged summary, for tables that are never in memory as a whole.
+
+        Parameters
+        ----------
+        summary : TableSummary
+            Of all training rows.
+        X : data frame or array of shape [rows, columns], optional
+            Some of the rows, from which bins are chosen; used with ``bins`` only.
+        y : array of shape [rows], optional
+            Their labels.
+
+        Returns
+        -------
+        TableEncoder
+            Itself, fitted.
+
+        Examples
+        --------
+        >>> from apfex.tables import TableEncoder, summarise
+        >>> summary = summarise([[1.0], [2.0]]).merge(summarise([[3.0]]))
+        >>> TableEncoder().fit_summary(summary).transform([[2.0]])
+        array([[0.]], dtype=float32)
+        """
+        return self._fit(summary, None if X is None else read_table(X), y)
+
+    def _fit(self, summary: TableSummary, rows: Table | None, y: ArrayLike | None) -> Self:
+        self._check_arguments()
+        n_columns = len(summary.columns)
+        if summary.n_rows < 1:
+            raise ValueError("X must have rows, got 0 sample(s) while a minimum of 1 is required.")
+        if n_columns < 1:
+            raise ValueError(
+                f"X must have columns, got 0 feature(s) (shape=({summary.n_rows}, 0)) while a "
+                "minimum of 1 is required."
+            )
+        plans = [make_plan(name, part, self.min_count) for name, part in summary.columns.items()]
+        by_name = summary.has_names
+        if self.bins is not None:
+            plans = self._add_bins(plans, rows, y, by_name)
+        return self._set_plans(plans, by_name)
+
+    def _check_arguments(self) -> None:
+        for argument, least in (("min_count", 1), ("max_bins", 2)):
+            value = getattr(self, argument)
+            if not isinstance(value, int | np.integer) or value < least:
+                raise ValueError(
+                    f"{argument} must be an integer of at least {least}, got {value!r}."
+                )
+        if self.bins not in ("tree", "quantile", None):
+            raise ValueError(f"bins must be 'tree', 'quantile' or None, got {self.bins!r}.")
+
+    def _add_bins(
+        self, plans: Sequence[Plan], rows: Table | None, y: ArrayLike | None, by_name: bool
+    ) -> list[Plan]:
+        bins: Bins = "tree" if self.bins == "tree" else "quantile"
+        if rows is None:
+            raise ValueError(f"bins={self.bins!r} needs rows to choose from; pass X as well.")
+        labels = self._labels(y, rows.n_rows)
+        columns = match_columns(rows, [plan.name for plan in plans], by_name)
+        binned: list[Plan] = []
+        for plan, column in zip(plans, columns, strict=True):
+            if isinstance(plan, NumberPlan) and plan.varies and column.kind == "number":
+                present = ~np.isnan(column.numbers)
+                z = plan.standardise(column.numbers[present])
+                here = None if labels is None else labels[present]
+                plan = replace(plan, edges=choose_edges(z, here, bins, self.max_bins))
+            binned.append(plan)
+        return binned
+
+    def _labels(self, y: ArrayLike | None, n_rows: int) -> NDArray[Any] | None:
+        if self.bins != "tree":
+            return None
+        if y is None:
+            raise ValueError("bins='tree' needs labels, got y=None; pass y or use 'quantile'.")
+        labels = np.asarray(y)
+        if labels.shape != (n_rows,):
+            raise ValueError(
+                f"y must have one label per row of X, got shape {labels.shape} for {n_rows} rows."
+            )
+        return labels
+
+    def _set_plans(self, plans: Sequence[Plan], by_name: bool) -> Self:
+        self.plans_ = tuple(plans)
+        self.matched_by_ = "name" if by_name else "position"
+        self.dropped_ = {p.name: p.reason for p in plans if isinstance(p, DroppedPlan)}
+        self.n_features_in_ = len(plans)
+        self.n_features_out_ = sum(len(plan.feature_names()) for plan in plans)
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """Encode a table with the columns seen in ``fit``.
+
+        Parameters
+        ----------
+        X : data frame or array of shape [n, columns]
+            Columns of a frame may come in any order.
+
+        Returns
+        -------
+        array of shape [n, n_features_out_]
+            Finite float32 numbers.
+        """
+        check_is_fitted(self)
+        table = read_table(X)
+        names = [plan.name for plan in self.plans_]
+        columns = match_columns(table, names, self.matched_by_ == "name")
+        out = np.zeros((table.n_rows, self.n_features_out_), np.float32)
+        ends = np.cumsum([0, *(len(plan.feature_names()) for plan in self.plans_)])
+        for plan, column, (start, end) in zip(self.plans_, columns, pairwise(ends), strict=True):
+            plan.encode(column, out[:, start:end])
+        return out
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
+        """Return a name for each column of the matrix.
+
+        Parameters
+        ----------
+        input_features : ignored
+            Present for scikit-learn's sake.
+
+        Returns
+        -------
+        array of shape [n_features_out_], of str
+            ``age``, ``age:missing``, ``age:ramp0``, ``age:step1``, ``town=Bern``, ``town:other``.
+        """
+        check_is_fitted(self)
+        del input_features
+        return np.array([name for p in self.plans_ for name in p.feature_names()], dtype=object)
+
+    def to_json(self) -> str:
+        """Return the fitted encoder as JSON text, exact to the last bit.
+
+        Returns
+        -------
+        str
+            What ``from_json`` reads.
+        """
+        check_is_fitted(self)
+        stored = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "arguments": self.get_params(deep=False),
+            "matched_by": self.matched_by_,
+            "columns": [plan_to_dict(plan) for plan in self.plans_],
+        }
+        return json.dumps(stored, allow_nan=False, default=int)  # numpy integers among arguments
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the encoder that ``to_json`` stored.
+
+        Parameters
+        ----------
+        text : str
+            Output of ``to_json``.
+
+        Returns
+        -------
+        TableEncoder
+            Fitted; it encodes exactly as the stored one.
+        """
+        try:
+            stored = json.loads(text)
+            found = f"{stored['format']} version {stored['version']}"
+            if found == f"{_FORMAT} version {_VERSION}":
+                plans = [plan_from_dict(plan) for plan in stored["columns"]]
+                return cls(**stored["arguments"])._set_plans(plans, stored["matched_by"] == "name")
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"text must be the output of to_json, got {text[:40]!r}.") from error
+        raise ValueError(
+            f"text must be {_FORMAT} version {_VERSION}, got {found}; "
+            "store the encoder again with this version of APFEx."
+        )

@@ -1,0 +1,175 @@
+"""How one column becomes inputs: values, made in ``fit``, that encode, name and store it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._bins import encode_bins, n_bin_features
+from ._columns import Column
+from ._summary import ColumnSummary, LevelSummary, NumberSummary
+
+# With n rows no training value lies further than sqrt(n) deviations out, so this bound never
+# touches them; it keeps a wild value met later from overflowing float32 inside a network.
+FARTHEST = 1e6
+
+
+@final
+@dataclass(frozen=True)
+class DroppedPlan:
+    """A column that is left out, and why."""
+
+    kind: ClassVar[str] = "dropped"
+    name: str
+    reason: str
+
+    def feature_names(self) -> list[str]:
+        """Return no names."""
+        return []
+
+    def encode(self, column: Column, out: NDArray[np.float32]) -> None:
+        """Write nothing."""
+
+
+@final
+@dataclass(frozen=True)
+class NumberPlan:
+    """Standardised number (if it varies), flag for missing values (if there were any), bins."""
+
+    kind: ClassVar[str] = "number"
+    name: str
+    mean: float
+    scale: float
+    varies: bool
+    flag: bool
+    edges: tuple[float, ...] = ()
+
+    def feature_names(self) -> list[str]:
+        """Return one name per input, in order."""
+        n_bins = max(0, len(self.edges) - 1)
+        return [
+            *([self.name] if self.varies else []),
+            *([f"{self.name}:missing"] if self.flag else []),
+            *(f"{self.name}:ramp{j}" for j in range(n_bins)),
+            *(f"{self.name}:step{j}" for j in range(1, n_bins)),
+        ]
+
+    def standardise(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return deviations from the mean in units of the spread; missing values stay NaN."""
+        with np.errstate(over="ignore"):
+            z = (numbers - self.mean) / self.scale
+        return np.clip(z, -FARTHEST, FARTHEST)
+
+    def encode(self, column: Column, out: NDArray[np.float32]) -> None:
+        """Fill ``out`` of shape [n, inputs], which holds zeros."""
+        _check_kind(column, "number", "numbers", "levels")
+        missing = np.isnan(column.numbers)
+        z = self.standardise(column.numbers)
+        z[missing] = 0.0  # the mean
+        at = int(self.varies)
+        if self.varies:
+            out[:, 0] = z
+        if self.flag:
+            out[:, at] = missing
+        if self.edges:
+            at += int(self.flag)
+            out[:, at : at + n_bin_features(self.edges)] = encode_bins(z, self.edges)
+
+
+@final
+@dataclass(frozen=True)
+class LevelPlan:
+    """An input per frequent level; one for rare levels and one for missing values if there are."""
+
+    kind: ClassVar[str] = "level"
+    name: str
+    levels: tuple[str, ...]
+    other: bool
+    missing: bool
+
+    def feature_names(self) -> list[str]:
+        """Return one name per input, in order."""
+        return [
+            *(f"{self.name}={level}" for level in self.levels),
+            *([f"{self.name}:other"] if self.other else []),
+            *([f"{self.name}:missing"] if self.missing else []),
+        ]
+
+    def encode(self, column: Column, out: NDArray[np.float32]) -> None:
+        """Fill ``out`` of shape [n, inputs], which holds zeros."""
+        _check_kind(column, "level", "levels", "numbers")
+        nowhere = -1
+        other = len(self.levels) if self.other else nowhere
+        missing = len(self.levels) + int(self.other) if self.missing else other
+        position = {level: j for j, level in enumerate(self.levels)}
+        # The last entry is where code -1, a missing value, looks itself up.
+        places = np.array([*(position.get(level, other) for level in column.levels), missing])
+        place = places[column.codes]
+        rows = np.flatnonzero(place != nowhere)
+        out[rows, place[rows]] = 1.0
+
+
+Plan: TypeAlias = DroppedPlan | NumberPlan | LevelPlan
+
+
+def make_plan(name: str, summary: ColumnSummary, min_count: int) -> Plan:
+    """Decide how a column with this summary is encoded (bins are added later)."""
+    if isinstance(summary, NumberSummary):
+        return _number_plan(name, summary)
+    if isinstance(summary, LevelSummary):
+        return _level_plan(name, summary, min_count)
+    return DroppedPlan(name, "all values are missing")
+
+
+def _number_plan(name: str, summary: NumberSummary) -> Plan:
+    varies, flag = summary.low < summary.high, summary.missing > 0
+    if not varies and not flag:
+        return DroppedPlan(name, f"constant: {summary.low!r}")
+    scale = math.sqrt(summary.m2 / summary.count) if varies else 1.0
+    if varies and scale == 0.0:  # squares of tiny deviations underflow
+        scale = summary.high - summary.low
+    if not (math.isfinite(summary.mean) and math.isfinite(scale)):
+        raise ValueError(
+            f"Column {name!r} of X must have a mean and spread below 1e308, got values from "
+            f"{summary.low!r} to {summary.high!r}; rescale it."
+        )
+    return NumberPlan(name, summary.mean, scale, varies, flag)
+
+
+def _level_plan(name: str, summary: LevelSummary, min_count: int) -> Plan:
+    frequent = tuple(level for level, count in summary.counts.items() if count >= min_count)
+    other, missing = len(frequent) < len(summary.counts), summary.missing > 0
+    if len(frequent) + other + missing > 1:
+        return LevelPlan(name, frequent, other, missing)
+    if frequent:
+        return DroppedPlan(name, f"constant: {frequent[0]!r}")
+    return DroppedPlan(
+        name, f"none of its {len(summary.counts)} levels occurs {min_count} times (min_count)"
+    )
+
+
+def plan_to_dict(plan: Plan) -> dict[str, Any]:
+    """Return a plan as JSON-ready values."""
+    return {"kind": plan.kind, **asdict(plan)}
+
+
+def plan_from_dict(stored: Mapping[str, Any]) -> Plan:
+    """Return the plan that ``plan_to_dict`` stored."""
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
+    kinds: dict[str, type[Plan]] = {
+        plan.kind: plan for plan in (DroppedPlan, NumberPlan, LevelPlan)
+    }
+    return kinds[fields.pop("kind")](**fields)
+
+
+def _check_kind(column: Column, kind: str, was: str, now: str) -> None:
+    if column.kind not in (kind, "empty"):
+        raise TypeError(
+            f"Column {column.name!r} of X must hold {was} as it did in fit, got {now}; "
+            "convert it to the type it had then."
+        )

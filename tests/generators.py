@@ -1,0 +1,54 @@
+"""Awkward inputs, kept in one place."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def awkward_jacobians(m: int, seed: int = 0) -> dict[str, Tensor]:
+    """Jacobians [m, p] in float64 that break careless solvers, by name."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    def spread(low: float, high: float) -> Tensor:
+        exponents = low + (high - low) * torch.rand(m, 1, generator=generator, dtype=torch.float64)
+        return 10**exponents
+
+    base = normal(m, 2 * m + 3)
+    direction = normal(1, 2 * m + 3)
+    centred = base - base.mean(0)
+    kinds = {
+        "random": base,
+        "square": normal(m, m),
+        "fewer columns than rows": normal(m, max(1, m // 2)),
+        "one column": normal(m, 1),
+        "one column, one sign": normal(m, 1).abs() + 0.1,
+        "aligned": direction + 0.1 * base,
+        "nearly parallel": direction + 1e-6 * base,
+        "conflicting": torch.where(torch.arange(m)[:, None] % 2 == 0, 1.0, -1.0) * direction
+        + 0.1 * base,
+        "opposite pair": torch.cat([base[:1], -base[:1], base[2:]])[:m],
+        "stationary": centred,
+        "nearly stationary": centred + 1e-7 * direction,
+        "repeated": base[:1].expand(m, -1).clone(),
+        "two repeated": torch.cat([base[:1], base[: m - 1]]),
+        "collinear": torch.arange(1, m + 1, dtype=torch.float64)[:, None] * base[:1],
+        "collinear, both signs": torch.linspace(-1, 2, m, dtype=torch.float64)[:, None] * base[:1],
+        "one zero": torch.cat([base[: m - 1], torch.zeros_like(base[:1])]),
+        "all zero": torch.zeros_like(base),
+        "orthogonal": torch.eye(m, 2 * m + 3, dtype=torch.float64),
+        "tiny": 1e-12 * base,
+        "huge": 1e12 * base,
+        "scales 1e-12 to 1e12": spread(-12, 12) * base,
+        "scales, conflicting": spread(-12, 12) * centred,
+        "scales, nearly parallel": spread(-6, 6) * (direction + 1e-4 * base),
+        "one dominant": torch.cat([1e9 * base[:1], base[1:]]),
+    }
+    return {name: matrix.contiguous() for name, matrix in kinds.items()}
+
+
+def gramian_of(jacobian: Tensor) -> Tensor:
+    return jacobian @ jacobian.mT

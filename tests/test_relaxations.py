@@ -1,0 +1,111 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apfex.relaxations import ccr_step, identity_step, smooth_abs, smooth_max, tanh_step
+
+reals = st.floats(-3, 3, allow_nan=False, width=32)
+
+
+def slope(function, x: float) -> float:
+    point = torch.tensor(x, dtype=torch.float64, requires_grad=True)
+    (gradient,) = torch.autograd.grad(function(point), point)
+    return gradient.item()
+
+
+def test_tanh_step_has_the_printed_end_values():
+    ends = tanh_step(torch.tensor([0.0, 1.0], dtype=torch.float64))
+    assert ends.tolist() == pytest.approx([0.0067, 0.9933], abs=5e-5)
+
+
+@pytest.mark.parametrize("step", [tanh_step, ccr_step])
+@pytest.mark.parametrize("threshold", [0.2, 0.5])
+def test_steps_are_one_half_at_the_threshold(step, threshold):
+    assert step(torch.tensor(threshold), threshold=threshold).item() == pytest.approx(0.5)
+
+
+@given(st.lists(reals, min_size=2, max_size=20))
+def test_steps_rise_and_stay_between_zero_and_one(values):
+    x = torch.tensor(sorted(values))
+    for step in (tanh_step, ccr_step):
+        y = step(x)
+        assert (y.diff() >= 0).all()
+        assert ((y >= 0) & (y <= 1)).all()
+
+
+@given(reals.filter(lambda x: abs(x - 0.5) > 1e-2))
+def test_steps_tend_to_the_indicator_off_the_threshold(x):
+    point = torch.tensor(x, dtype=torch.float64)
+    indicator = float(x > 0.5)
+    assert tanh_step(point, steepness=1e5).item() == pytest.approx(indicator, abs=1e-6)
+    assert ccr_step(point, width=1e-4).item() == indicator
+
+
+@pytest.mark.parametrize("width", [0.05, 0.25, 0.5])
+def test_ccr_slope_inside_at_the_corners_and_outside(width):
+    inside = 1 / (2 * width)
+    assert slope(lambda x: ccr_step(x, width=width), 0.5) == pytest.approx(inside)
+    # Exactly representable corners: the inner subgradient is taken.
+    assert slope(lambda x: ccr_step(x, 0.5, 0.25), 0.25) == pytest.approx(2.0)
+    assert slope(lambda x: ccr_step(x, 0.5, 0.25), 0.75) == pytest.approx(2.0)
+    assert slope(lambda x: ccr_step(x, width=width), 1.01) == 0.0
+
+
+def test_ccr_takes_a_threshold_and_width_per_group():
+    scores = torch.full((3, 2), 0.4)
+    steps = ccr_step(scores, torch.tensor([0.4, 0.2]), torch.tensor([0.1, 0.1]))
+    assert steps.tolist() == [[0.5, 1.0]] * 3
+
+
+def test_identity_step_is_the_identity():
+    x = torch.rand(5)
+    assert torch.equal(identity_step(x), x)
+
+
+@given(reals, st.floats(1e-4, 1.0))
+def test_smooth_abs_stays_near_the_absolute_value(x, width):
+    point = torch.tensor(x, dtype=torch.float64)
+    value = smooth_abs(point, width).item()
+    assert abs(x) - width / 2 - 1e-12 <= value <= abs(x)
+    assert abs(slope(lambda t: smooth_abs(t, width), x)) <= 1 + 1e-12
+
+
+def test_smooth_abs_is_zero_with_zero_slope_at_zero_and_near_the_square_root_form():
+    assert smooth_abs(torch.tensor(0.0)).item() == 0.0
+    assert slope(smooth_abs, 0.0) == 0.0
+    x = torch.linspace(-0.01, 0.01, 1001, dtype=torch.float64)
+    assert (smooth_abs(x) - torch.sqrt(x * x + 1e-6)).abs().max() <= 1.5e-3
+
+
+@given(st.lists(reals, min_size=1, max_size=12), st.floats(1e-3, 1.0))
+def test_smooth_max_is_bracketed_by_the_maximum(values, temperature):
+    x = torch.tensor(values, dtype=torch.float64)
+    value = smooth_max(x, temperature).item()
+    top = x.max().item()
+    assert top - temperature * math.log(len(values)) - 1e-9 <= value <= top + 1e-9
+
+
+@given(st.lists(reals, min_size=1, max_size=6))
+def test_smooth_max_leaves_out_what_where_excludes(values):
+    x = torch.tensor(values, dtype=torch.float64)
+    padded = torch.cat([x, torch.tensor([1e6, torch.nan], dtype=torch.float64)])
+    where = torch.arange(len(padded)) < len(values)
+    assert smooth_max(padded, where=where).item() == pytest.approx(smooth_max(x).item())
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda x: tanh_step(x, steepness=0.0), "steepness"),
+        (lambda x: ccr_step(x, width=-0.1), "width"),
+        (lambda x: ccr_step(x, width=torch.tensor([0.1, 0.0])), "width"),
+        (lambda x: smooth_abs(x, width=0), "width"),
+        (lambda x: smooth_max(x, temperature=0), "temperature"),
+    ],
+)
+def test_non_positive_shapes_are_refused_by_name(call, name):
+    with pytest.raises(ValueError, match=f"{name} must be positive, got"):
+        call(torch.zeros(2))
