@@ -130,7 +130,7 @@ def empirical_scales(
     ----------
     objectives : iterable of m objectives
     model : nn.Module
-        Its mode and the random state are left as they were.
+        Its mode, its buffers and the random state are left as they were.
     batches : iterable of (x, y, groups)
     kind : {"max", "per_example_max", "mean", "range"}
         "max": the largest loss of a batch, in evaluation mode. "per_example_max": the same, but
@@ -163,13 +163,17 @@ def empirical_scales(
         raise ValueError(f"kind must be one of {list(get_args(ScaleKind))}, got {kind!r}.")
     if not batches:
         raise ValueError("batches must hold at least one batch, got none.")
-    was_training = model.training
+    modes = {module: module.training for module in model.modules()}
+    buffers = {buffer: buffer.clone() for buffer in model.buffers()}
     with torch.random.fork_rng():
         model.train(kind == "mean")
         try:
             scales = _measure(objectives, model, batches, kind)
         finally:
-            model.train(was_training)
+            for module, training in modes.items():
+                module.training = training
+            for buffer, before in buffers.items():
+                buffer.copy_(before)
     return scales.clamp(min=floor)
 
 

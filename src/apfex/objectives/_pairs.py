@@ -142,7 +142,7 @@ def _max(v: Tensor, known: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:  # n
     """Largest difference; groups that tie share the slope."""
     high = torch.where(known, v, -torch.inf).amax(-1, keepdim=True)
     low = torch.where(known, v, torch.inf).amin(-1, keepdim=True)
-    top, bottom = (v == high) & known, (v == low) & known
+    top, bottom = ((v == high) & known).double(), ((v == low) & known).double()
     slope = top / top.sum(-1, keepdim=True) - bottom / bottom.sum(-1, keepdim=True)
     return (high - low).squeeze(-1), slope
 
@@ -157,7 +157,7 @@ def _smooth_max(v: Tensor, known: Tensor, count: Tensor) -> tuple[Tensor, Tensor
 
 
 def _n_pairs(count: Tensor) -> Tensor:
-    return (count * (count - 1) / 2).clamp(min=1)
+    return (count * (count - 1)).double().clamp(min=2) / 2
 
 
 _AGGREGATES: dict[Aggregate, Callable] = {

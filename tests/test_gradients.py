@@ -1,0 +1,183 @@
+import pytest
+import torch
+from torch import nn
+
+from apfex.gradients import Jacobian, empirical_scales, jacobian
+from apfex.objectives import CrossEntropy, FairnessLoss, SquaredError
+
+
+def make_model(kind: str) -> tuple[nn.Module, torch.Tensor]:
+    torch.manual_seed(0)
+    models = {
+        "mlp": (nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 1)), torch.randn(20, 5)),
+        "dropout": (
+            nn.Sequential(nn.Linear(5, 8), nn.Dropout(), nn.Linear(8, 1)),
+            torch.randn(20, 5),
+        ),
+        "batch norm": (
+            nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1)),
+            torch.randn(20, 5),
+        ),
+        "convolution": (
+            nn.Sequential(nn.Conv2d(1, 3, 3), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(27, 1)),
+            torch.randn(20, 1, 8, 8),
+        ),
+        "embedding": (
+            nn.Sequential(nn.Embedding(7, 4), nn.Flatten(), nn.Linear(12, 1)),
+            torch.randint(0, 7, (20, 3)),
+        ),
+        "layer norm": (nn.Sequential(nn.LayerNorm(5), nn.Linear(5, 1)), torch.randn(20, 5)),
+    }
+    model, x = models[kind]
+    return model.double(), x.double() if x.is_floating_point() else x
+
+
+MODELS = ["mlp", "dropout", "batch norm", "convolution", "embedding", "layer norm"]
+
+
+def losses_of(scores: torch.Tensor) -> torch.Tensor:
+    y, groups = torch.arange(20) % 2, torch.arange(20) // 2 % 4
+    scores = scores.squeeze(1)
+    return torch.stack(
+        [
+            CrossEntropy()(scores, y),
+            FairnessLoss("dp")(scores, y, groups),
+            FairnessLoss("tpr", aggregate="max")(scores, y, groups),
+        ]
+    )
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("batched", [True, False])
+def test_jacobian_is_exact_for_every_kind_of_layer(kind, batched):
+    model, x = make_model(kind)
+    parameters = list(model.parameters())
+    losses = losses_of(model(x))
+    rows = [torch.autograd.grad(loss, parameters, retain_graph=True) for loss in losses]
+    blocks = jacobian(losses, parameters, batched=batched).blocks
+    for block, column in zip(blocks, zip(*rows, strict=True), strict=True):
+        torch.testing.assert_close(block, torch.stack(column))
+
+
+def test_gramian_and_combination():
+    blocks = (torch.randn(3, 2, 4), torch.randn(3, 5))
+    rows = Jacobian(blocks)
+    flat = torch.cat([block.flatten(1) for block in blocks], 1)
+    torch.testing.assert_close(rows.gramian(), flat @ flat.T)
+    weights = torch.rand(3)
+    combined = torch.cat([part.flatten() for part in rows.combine(weights)])
+    torch.testing.assert_close(combined, weights @ flat)
+
+
+def test_an_unused_parameter_has_a_zero_row():
+    used, unused = torch.ones(2, requires_grad=True), torch.ones(3, requires_grad=True)
+    rows = jacobian(torch.stack([used.sum(), used.prod()]), [used, unused])
+    assert torch.equal(rows.blocks[1], torch.zeros(2, 3))
+
+
+def test_through_the_outputs_as_directly():
+    """Chain rule: by the outputs, then pulled back, is the parameter-space Jacobian."""
+    model, x = make_model("mlp")
+    parameters = list(model.parameters())
+    scores = model(x)
+    direct = jacobian(losses_of(scores), parameters, retain_graph=True)
+    at_outputs = jacobian(losses_of(scores), [scores], retain_graph=True)
+    pulled = jacobian(scores, parameters, at_outputs.blocks[0])
+    for a, b in zip(direct.blocks, pulled.blocks, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_the_graph_is_freed_unless_kept(batched):
+    w = torch.ones(2, requires_grad=True)
+    losses = torch.stack([(w * w).sum(), w.exp().sum()])
+    jacobian(losses, [w], batched=batched, retain_graph=True)
+    jacobian(losses, [w], batched=batched)
+    with pytest.raises(RuntimeError, match="second time"):
+        jacobian(losses, [w], batched=batched)
+
+
+@pytest.fixture
+def setting():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 1))
+    batches = [
+        (torch.randn(16, 3), torch.arange(16) % 2, torch.arange(16) // 2 % 4) for _ in range(4)
+    ]
+    return [CrossEntropy(), SquaredError(), FairnessLoss("dp")], model, batches
+
+
+def by_hand(objectives, model, batches):
+    rows = []
+    for x, y, groups in batches:
+        scores = model(x).detach()
+        rows.append([float(loss(scores, y, groups)) for loss in objectives])
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def test_scales_max_over_batches_in_evaluation_mode(setting):
+    objectives, model, batches = setting
+    model.eval()
+    expected = by_hand(*setting).amax(0)
+    model.train()
+    torch.testing.assert_close(empirical_scales(objectives, model, batches, floor=1e-9), expected)
+    assert model.training
+
+
+def test_scales_per_example_maximum_for_task_losses(setting):
+    objectives, model, batches = setting
+    model.eval()
+    scales = empirical_scales(objectives, model, batches, "per_example_max", floor=1e-9)
+    with torch.no_grad():
+        rows = torch.cat(
+            [
+                nn.functional.binary_cross_entropy_with_logits(
+                    model(x).squeeze(1), y.float(), reduction="none"
+                )
+                for x, y, _ in batches
+            ]
+        )
+    assert scales[0].item() == pytest.approx(rows.max().item(), rel=1e-6)
+    assert scales[2].item() == pytest.approx(by_hand(*setting)[:, 2].max().item())
+
+
+def test_scales_mean_with_dropout_on_leaves_the_random_state(setting):
+    objectives, model, batches = setting
+    model.train()
+    torch.manual_seed(3)
+    expected = by_hand(*setting).mean(0)
+    torch.manual_seed(3)
+    state = torch.get_rng_state()
+    scales = empirical_scales(objectives, model, batches, "mean", floor=1e-9)
+    torch.testing.assert_close(scales, expected)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_scales_mean_leaves_running_statistics(setting):
+    objectives, _, batches = setting
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    empirical_scales(objectives, model, batches, "mean")
+    assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
+
+
+def test_scales_range_and_floor(setting):
+    objectives, model, batches = setting
+    scales = empirical_scales(objectives, model, batches, "range")
+    assert scales.tolist() == pytest.approx([0.6931, 0.25, 1.0693], abs=1e-4)
+    wide = nn.Linear(3, 4)
+    assert empirical_scales([CrossEntropy()], wide, batches, "range").item() == pytest.approx(
+        1.3863, abs=1e-4
+    )
+    gap = [FairnessLoss("dp", task_weight=0.0)]
+    for parameter in model.parameters():
+        nn.init.zeros_(parameter)
+    assert empirical_scales(gap, model, batches).item() == 0.05
+
+
+def test_bad_scale_requests(setting):
+    objectives, model, batches = setting
+    with pytest.raises(ValueError, match="kind must be one of"):
+        empirical_scales(objectives, model, batches, "median")
+    with pytest.raises(ValueError, match="batches must hold at least one batch"):
+        empirical_scales(objectives, model, [])

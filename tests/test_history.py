@@ -1,0 +1,82 @@
+import pytest
+import torch
+
+from apfex.history import History, StepRecord
+
+
+def record(losses, choice=0, members=(), **more) -> StepRecord:
+    losses = torch.as_tensor(losses, dtype=torch.float64)
+    return StepRecord(losses, losses / 2, torch.full(members, choice), torch.ones(members), **more)
+
+
+def test_windows_are_means_of_their_steps():
+    history = History(2, window=3)
+    rows = torch.rand(7, 2, dtype=torch.float64)
+    for row in rows:
+        history.record(record(row))
+    torch.testing.assert_close(history.losses, torch.stack([rows[:3].mean(0), rows[3:6].mean(0)]))
+    torch.testing.assert_close(history.weights, history.losses / 2)
+    assert history.n_windows == 2
+    assert not history.starts_window
+
+
+def test_members_are_kept_apart():
+    history = History(2, window=1, members=(3,))
+    losses = torch.rand(3, 2, dtype=torch.float64)
+    choices = torch.tensor([0, 1, 2])
+    history.record(StepRecord(losses, losses, choices, torch.ones(3)))
+    assert torch.equal(history.losses[0], losses)
+    assert torch.equal(history.choices[0], choices)
+    frame = history.to_frame()
+    assert len(frame) == 3
+    assert frame["loss1"].tolist() == losses[:, 1].tolist()
+
+
+def test_the_longest_gradients_are_remembered():
+    history = History(2, window=5)
+    history.record(record([1, 1], norms=torch.tensor([1.0, 4.0])))
+    history.record(record([1, 1]))
+    history.record(record([1, 1], norms=torch.tensor([2.0, 3.0])))
+    assert history.largest_norms.tolist() == [2.0, 4.0]
+
+
+def test_share_of_harmful_steps():
+    history = History(1, window=1)
+    assert history.harmful_share == 0
+    for harmful in (True, False, None, False, None, False):
+        flag = None if harmful is None else torch.tensor(harmful)
+        history.record(record([1.0], harmful=flag))
+    assert history.harmful_share == 0.25
+
+
+@pytest.mark.parametrize("trace", [False, True])
+def test_frame_has_a_row_per_step_or_window(trace):
+    history = History(2, window=2, trace=trace)
+    for step in range(6):
+        history.record(record([step, 1.0], choice=step // 2))
+    frame = history.to_frame()
+    assert frame["step"].tolist() == (list(range(6)) if trace else [0, 2, 4])
+    assert frame["loss0"].tolist() == (list(range(6)) if trace else [0.5, 2.5, 4.5])
+    assert frame["choice"].tolist() == ([0, 0, 1, 1, 2, 2] if trace else [0, 1, 2])
+
+
+@pytest.mark.parametrize("steps", [0, 3, 4])
+def test_a_checkpoint_continues_the_same(steps):
+    def run(history: History, rows) -> History:
+        for row in rows:
+            history.record(record(row, norms=row, omega=row.sum(), slack=row.prod()))
+        return history
+
+    rows = torch.rand(9, 2, dtype=torch.float64)
+    whole = run(History(2, window=2, trace=True), rows)
+    first = run(History(2, window=2, trace=True), rows[:steps])
+    second = run(History.from_state_dict(first.state_dict()), rows[steps:])
+    assert whole.to_frame().equals(second.to_frame())
+    assert torch.equal(whole.losses, second.losses)
+    assert torch.equal(whole.largest_norms, second.largest_norms)
+    assert first.step == steps
+
+
+def test_bad_window():
+    with pytest.raises(ValueError, match="window must be at least 1, got 0"):
+        History(2, window=0)

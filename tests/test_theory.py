@@ -1,0 +1,104 @@
+"""The paper's theory, as far as it holds; each of these can fail."""
+
+import pytest
+import torch
+from tests.generators import awkward_jacobians, gramian_of
+
+from apfex.optimizer import APFEx
+from apfex.solvers import min_norm
+from apfex.strategies import MGDA, ConeProjection
+
+
+def omega_squared(jacobian: torch.Tensor) -> float:
+    gramian = gramian_of(jacobian)
+    weights = min_norm(gramian)
+    return (weights @ gramian @ weights).item()
+
+
+@pytest.mark.parametrize("m", [2, 3, 5, 8])
+@pytest.mark.parametrize("seed", range(8))
+def test_theorem_1_stationary_exactly_when_zero_is_in_the_hull(m, seed):
+    generator = torch.Generator().manual_seed(seed)
+    rows = torch.randn(m, 10, generator=generator, dtype=torch.float64)
+    weights = torch.rand(m, generator=generator, dtype=torch.float64)
+    weights = weights / weights.sum()
+    centred = rows - weights @ rows  # 0 = sum of weights times rows: stationary
+    assert omega_squared(centred) < 1e-14  # rounding of inner products of this size
+    # A hyperplane strictly separates from 0 whatever lies on one side of it: not stationary.
+    normal = torch.zeros(10, dtype=torch.float64)
+    normal[0] = 1.0
+    aside = rows.clone()
+    aside[:, 0] = 0.1 + rows[:, 0].abs()
+    assert (aside @ normal > 0).all()
+    assert omega_squared(aside) >= 0.01
+
+
+@pytest.mark.parametrize("m", [2, 3, 5, 8])
+def test_the_direction_descends_by_at_least_omega_squared(m):
+    """<g_k, g> >= omega^2 for every k: the KKT conditions, read as a promise of descent."""
+    for kind, jacobian in awkward_jacobians(m).items():
+        gramian = gramian_of(jacobian)
+        weights = min_norm(gramian)
+        products, value = gramian @ weights, weights @ gramian @ weights
+        rounding = 1e-7 * value + 1e-13 * (
+            gramian.abs() @ weights + weights @ gramian.abs() @ weights
+        )
+        assert (products >= value - rounding).all(), kind
+
+
+def quadratics(m: int, seed: int, size: int = 6):
+    """Convex quadratics with Hessians between 0.1 and L = 2, and their minima 0."""
+    generator = torch.Generator().manual_seed(seed)
+    curvatures = 0.1 + 1.9 * torch.rand(m, size, generator=generator, dtype=torch.float64)
+    curvatures[:, 0] = 2.0
+    centres = 3 * torch.randn(m, size, generator=generator, dtype=torch.float64)
+    return lambda w: (curvatures * (w - centres).square()).sum(1) / 2
+
+
+@pytest.mark.parametrize("m", [2, 3, 5])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_bound_on_the_smallest_omega(m, seed):
+    """min_t omega_t^2 <= 2 L max_k (L_k(0) - L_k*) / T, with step 1 / L, for every T."""
+    smoothness = 2.0
+    losses = quadratics(m, seed)
+    w = torch.zeros(6, dtype=torch.float64, requires_grad=True)
+    optimizer = APFEx(torch.optim.SGD([w], lr=1 / smoothness), MGDA(), scales="none", trace=True)
+    start = losses(w).detach().max().item()
+    previous = losses(w).detach()
+    smallest = float("inf")
+    for t in range(1, 101):
+        optimizer.backward(losses(w))
+        assert w.grad is not None
+        smallest = min(smallest, w.grad.square().sum().item())
+        optimizer.step()
+        assert smallest <= 2 * smoothness * start / t
+        assert (losses(w).detach() <= previous + 1e-12).all()  # no objective ever rises
+        previous = losses(w).detach()
+    assert smallest < 1e-3 * start
+
+
+def test_a_wrong_sign_would_break_the_bound():
+    losses = quadratics(3, 0)
+    w = torch.zeros(6, dtype=torch.float64, requires_grad=True)
+    optimizer = APFEx(torch.optim.SGD([w], lr=0.5, maximize=True), MGDA(), scales="none")
+    start = losses(w).detach()
+    for _ in range(5):
+        optimizer.backward(losses(w))
+        optimizer.step()
+    assert (losses(w).detach() > start).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_descent_in_parameter_space_of_a_network(seed):
+    """A small step along what PCP puts into .grad raises no loss of a real network."""
+    from tests.test_gradients import losses_of, make_model
+
+    torch.manual_seed(seed)
+    model, x = make_model("mlp")
+    optimizer = APFEx(torch.optim.SGD(model.parameters(), lr=1e-4), ConeProjection(), scales="none")
+    for _ in range(5):
+        before = losses_of(model(x))
+        optimizer.backward(before)
+        optimizer.step()
+        after = losses_of(model(x))
+        assert (after <= before + 1e-12).all()
