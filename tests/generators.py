@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -52,3 +53,11 @@ def awkward_jacobians(m: int, seed: int = 0) -> dict[str, Tensor]:
 
 def gramian_of(jacobian: Tensor) -> Tensor:
     return jacobian @ jacobian.mT
+
+
+def people(n: int = 400, n_classes: int = 2, seed: int = 0):
+    """Labels, decisions, two sensitive attributes and weights of n random rows."""
+    generator = np.random.default_rng(seed)
+    table = {"sex": generator.choice(["F", "M"], n), "race": generator.choice(["A", "B", "C"], n)}
+    y, decided = generator.integers(0, n_classes, (2, n))
+    return y, decided, table, generator.uniform(0.5, 2.0, n)

@@ -178,6 +178,6 @@ def test_scales_range_and_floor(setting):
 def test_bad_scale_requests(setting):
     objectives, model, batches = setting
     with pytest.raises(ValueError, match="kind must be one of"):
-        empirical_scales(objectives, model, batches, "median")
+        empirical_scales(objectives, model, batches, "median")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="batches must hold at least one batch"):
         empirical_scales(objectives, model, [])

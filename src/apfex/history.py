@@ -149,11 +149,8 @@ class History:
     def record(self, record: StepRecord) -> None:
         """Add one step, and close the window if it is the last of it."""
         row = self._row(record)
-        for name in ("losses", "weights", "direction_norm"):
-            self._sums[name] = self._sums[name] + row[name]
-        for name in ("choice", "omega", "omega_active", "slack"):
-            value = row[name]
-            self._sums[name] = value if value is not None else self._sums[name]
+        for name, value in row.items():
+            self._sums[name] = self._sums[name] + value if name in _AVERAGED else value
         if record.norms is not None:
             norms = record.norms.detach().to(self.device, torch.float64)
             self._largest_norms = torch.maximum(self._largest_norms, norms)
@@ -223,20 +220,19 @@ class History:
         shape = (*self.members, *tail)
         return torch.full(shape, value, dtype=torch.float64, device=self.device)
 
-    def _row(self, record: StepRecord) -> dict[str, Tensor | None]:
+    def _row(self, record: StepRecord) -> dict[str, Tensor]:
         """The step in float64, so that means do not depend on the model's precision."""
-        row: dict[str, Tensor | None] = {}
-        for name in _WINDOW_COLUMNS:
-            value = getattr(record, name)
-            dtype = torch.int64 if name == "choice" else torch.float64
-            row[name] = None if value is None else value.detach().to(self.device, dtype)
-        return row
+        row = {name: getattr(record, name) for name in _WINDOW_COLUMNS}
+        return {
+            name: value.detach().to(self.device, _DTYPES.get(name, torch.float64))
+            for name, value in row.items()
+            if value is not None
+        }
 
     def _close_window(self) -> None:
         for name in _WINDOW_COLUMNS:
             value = self._sums[name]
-            mean = name in ("losses", "weights", "direction_norm")
-            self._closed[name].append(value / self.window if mean else value)
+            self._closed[name].append(value / self.window if name in _AVERAGED else value)
         self._sums = self._empty_sums()
 
     def _column(self, name: str, tail: tuple[int, ...]) -> Tensor:
@@ -260,23 +256,26 @@ _WINDOW_COLUMNS = (
     "omega_active",
     "slack",
 )
+_AVERAGED = ("losses", "weights", "direction_norm")
+"""Over a window the mean of these is kept, of the others the last value."""
+_DTYPES = {"choice": torch.int64}
 
 
 def _flat_records(
-    first_step: int, row: dict[str, Tensor | None], members: tuple[int, ...]
+    first_step: int, row: dict[str, Tensor], members: tuple[int, ...]
 ) -> list[dict[str, float]]:
     count = torch.Size(members).numel()
     records: list[dict[str, float]] = []
     for member in range(count):
         flat: dict[str, float] = {"step": first_step, "member": member}
-        for name, value in row.items():
-            if value is None:
+        for name in _WINDOW_COLUMNS:
+            if name not in row:
                 flat[name] = float("nan")
             elif name in ("losses", "weights"):
                 stem = {"losses": "loss", "weights": "weight"}[name]
-                for k, entry in enumerate(value.reshape(count, -1)[member].tolist()):
+                for k, entry in enumerate(row[name].reshape(count, -1)[member].tolist()):
                     flat[f"{stem}{k}"] = entry
             else:
-                flat[name] = value.reshape(count)[member].item()
+                flat[name] = row[name].reshape(count)[member].item()
         records.append(flat)
     return records

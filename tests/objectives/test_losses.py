@@ -155,7 +155,7 @@ def test_masked_form_is_blind_where_nobody_is_selected(batch):
     scores = torch.linspace(-3, -0.1, N, dtype=torch.float64).requires_grad_()
     groups = groups % 2
     for form, blind in (("masked", True), ("plain", False)):
-        loss = DPLoss(task_weight=0.0, form=form)(scores, y, groups)
+        loss = DPLoss(0.0, form=form)(scores, y, groups)  # type: ignore[arg-type]
         (slope,) = torch.autograd.grad(loss, scores)
         assert bool((slope == 0).all()) is blind
 

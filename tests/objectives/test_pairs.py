@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apfex.objectives import pairwise_gap
-from apfex.objectives._pairs import TEMPERATURE, WIDTH
+from apfex.objectives._pairs import TEMPERATURE, WIDTH, Aggregate
 from apfex.rates import RateSums
 from apfex.relaxations import smooth_abs, smooth_max
 
-AGGREGATES = ["mean", "smooth_mean", "max", "smooth_max"]
+AGGREGATES: list[Aggregate] = ["mean", "smooth_mean", "max", "smooth_max"]
 
 
 def brute_force(rates: list[torch.Tensor], aggregate: str) -> torch.Tensor:

@@ -87,7 +87,7 @@ def test_what_goes_into_grad_is_the_weighted_sum_of_scaled_gradients(setting, ou
     optimizer = APFEx(torch.optim.SGD(model.parameters(), lr=0.1), EqualWeights(), scales=scales)
     scores = model(x)
     values = losses(scores, y, groups)
-    weighted = sum(v / s / 3 for v, s in zip(values, scales, strict=True))
+    weighted = (torch.stack(values) / scales).mean()
     expected = torch.autograd.grad(weighted, list(model.parameters()), retain_graph=True)
     optimizer.backward(values, outputs=scores if outputs else None)
     for parameter, gradient in zip(model.parameters(), expected, strict=True):
@@ -136,7 +136,7 @@ def test_a_layer_that_cannot_be_batched_is_taken_one_by_one():
             return x**3
 
         @staticmethod
-        def backward(ctx, gradient):
+        def backward(ctx, gradient):  # type: ignore[override]
             (x,) = ctx.saved_tensors
             # Leaves torch, as custom kernels do.
             return gradient * torch.from_numpy(3 * x.detach().numpy() ** 2 * gradient.numpy() ** 0)
@@ -274,6 +274,7 @@ def test_an_overflow_under_gradient_scaling_is_left_to_the_scaler():
 def test_prediction_space_falls_back_when_it_harms(setting):
     model, x, y, groups = setting
     optimizer = APFEx(torch.optim.SGD(model.parameters(), lr=0.05), MGDA(), window=1)
+    share = 0.0
     for _ in range(40):
         share = 0.0 if optimizer.history is None else float(optimizer.history.harmful_share)
         scores = model(x)

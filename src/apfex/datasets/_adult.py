@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ._dataset import Parts
+from apfex.datasets._dataset import Parts
 
 COLUMNS = [
     *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation"),

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ._dataset import Parts
+from apfex.datasets._dataset import Parts
 
 _LABEL = "Smiling"
 _HAIR = {"Black_Hair": "Black", "Blond_Hair": "Blond", "Brown_Hair": "Brown", "Gray_Hair": "Gray"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ._dataset import Parts
+from apfex.datasets._dataset import Parts
 
 _INPUTS = [
     *("age", "juv_fel_count", "juv_misd_count", "juv_other_count", "priors_count"),

@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from http.client import HTTPException
 from pathlib import Path
 
-from ._progress import progress
-from ._sources import Archive, DataFile, Member
-from ._store import SourceError
+from apfex.datasets._progress import progress
+from apfex.datasets._sources import Archive, DataFile, Member
+from apfex.datasets._store import SourceError
 
 SITE_TIMEOUT = 10.0  # seconds without a byte
 SITE_LIMIT = 300.0  # seconds for one file

@@ -7,11 +7,11 @@ from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
-from ._dataset import Dataset
-from ._fetch import fetch_from_archive, fetch_from_site
-from ._registry import DATASETS, DatasetInfo
-from ._sources import DataFile
-from ._store import SourceError, cache_folder, find_file, save_file
+from apfex.datasets._dataset import Dataset
+from apfex.datasets._fetch import fetch_from_archive, fetch_from_site
+from apfex.datasets._registry import DATASETS, DatasetInfo
+from apfex.datasets._sources import DataFile
+from apfex.datasets._store import SourceError, cache_folder, find_file, save_file
 
 Option = str | bool
 

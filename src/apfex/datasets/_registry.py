@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import final
 
-from . import _sources as sources
+from apfex.datasets import _sources as sources
 
 
 @final

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
-from ._rebuild import celeba_from_csv, heart_from_tab
+from apfex.datasets._rebuild import celeba_from_csv, heart_from_tab
 
 
 @final

@@ -8,7 +8,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from ._sources import DataFile
+from apfex.datasets._sources import DataFile
 
 
 class SourceError(Exception):

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from ._dataset import Dataset
+from apfex.datasets._dataset import Dataset
 
 _KINDS = ("crossing", "marginal", "none")
 _SEX, _ORIGIN = ("female", "male"), ("north", "south")

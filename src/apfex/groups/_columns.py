@@ -23,7 +23,7 @@ def read_columns(sensitive_features: Any) -> dict[str, pd.Series]:
     elif hasattr(data, "columns"):
         columns = _frame_columns(data)
     elif _is_series(data):
-        columns = {str(data.name or "attribute0"): _column(data)}
+        columns = {str(getattr(data, "name", None) or "attribute0"): _column(data)}
     else:
         columns = _array_columns(data)
     if not columns:
@@ -88,7 +88,7 @@ def _column(values: Any) -> pd.Series:
 
 def levels_of(column: pd.Series) -> pd.Index:
     """Sorted distinct values, a missing value last."""
-    values = pd.Index(column[column.notna()].unique())
+    values = pd.Index(column.dropna().unique())
     if isinstance(values, pd.CategoricalIndex):
         values = pd.Index(values.astype(object)).infer_objects()
     try:

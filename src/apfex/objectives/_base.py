@@ -133,6 +133,11 @@ def check_batch(scores: Tensor, y: Tensor, sample_weight: Tensor | None = None) 
     return Batch(scores, y, sample_weight)
 
 
+def read_groups(groups: Groups | Tensor | None, n: int) -> GroupIndex | None:
+    """Read the groups of n rows, where there are any."""
+    return None if groups is None else GroupIndex.of(groups, n)
+
+
 def need_groups(index: GroupIndex | None, asker: object) -> GroupIndex:
     """Return the groups, or raise an error that names the objective which needs them."""
     if index is None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from apfex.groups import Groups
-from apfex.objectives._base import Batch, check_batch, check_task_weight, need_groups
+from apfex.objectives._base import Batch, check_batch, check_task_weight, need_groups, read_groups
 from apfex.objectives._pairs import Aggregate, pairwise_gap
 from apfex.objectives._task import CrossEntropy
 from apfex.rates import RATES, GroupIndex, RateName, RateSums, rate_sums
@@ -75,12 +75,12 @@ class FairnessLoss:
         self,
         scores: Tensor,
         y: Tensor,
-        groups: Groups | Tensor,
+        groups: Groups | Tensor | None = None,
         sample_weight: Tensor | None = None,
     ) -> Tensor:
         """Return the loss of one batch."""
         batch = check_batch(scores, y, sample_weight)
-        return self.evaluate(batch, GroupIndex.of(groups, scores.shape[0]))
+        return self.evaluate(batch, read_groups(groups, scores.shape[0]))
 
     def evaluate(self, batch: Batch, index: GroupIndex | None) -> Tensor:
         """Return the loss of a checked batch."""

@@ -10,10 +10,14 @@ import torch
 from torch import Tensor
 
 from apfex.groups import Groups
-from apfex.objectives._base import Batch, Objective, check_batch, need_groups
+from apfex.objectives._base import Batch, Objective, check_batch, need_groups, read_groups
 from apfex.objectives._fairness import FairnessLoss, soft_sums
 from apfex.objectives._pairs import pairwise_gap
 from apfex.rates import GroupIndex, RateSums
+
+Grouping = Groups | Tensor | None
+_Family = dict[int, tuple[GroupIndex, dict[int, FairnessLoss]]]
+"""Losses by position, under the groups that they share."""
 
 
 @final
@@ -52,7 +56,7 @@ class Objectives:
         self,
         scores: Tensor,
         y: Tensor,
-        groups: Groups | Tensor | Sequence[Groups | Tensor | None] | None = None,
+        groups: Grouping | Sequence[Grouping] = None,
         sample_weight: Tensor | None = None,
     ) -> Tensor:
         """Return the losses of one batch, shape [m].
@@ -62,52 +66,43 @@ class Objectives:
         batch = check_batch(scores, y, sample_weight)
         indexes = self._indexes(groups, scores.shape[0])
         losses: dict[int, Tensor] = {}
-        families: dict[tuple, list[int]] = {}
+        families: dict[tuple, _Family] = {}
         for position, objective in enumerate(self.members):
             if isinstance(objective, FairnessLoss):
                 key = (objective.step, objective.aggregate, objective.min_mass)
-                families.setdefault(key, []).append(position)
+                family = families.setdefault(key, {})
+                index = need_groups(indexes[position], objective)
+                family.setdefault(id(index), (index, {}))[1][position] = objective
             else:
                 losses[position] = objective.evaluate(batch, indexes[position])
-        for positions in families.values():
-            losses |= self._evaluate_family(positions, batch, indexes)
+        for family in families.values():
+            losses |= _evaluate_family(family, batch)
         return torch.stack([losses[position] for position in range(len(self))])
 
-    def _evaluate_family(
-        self, positions: list[int], batch: Batch, indexes: Sequence[GroupIndex | None]
-    ) -> dict[int, Tensor]:
-        """Fairness losses that differ in rate, groups and task weight only, in one go."""
-        by_groups: dict[int, list[int]] = {}
-        for position in positions:
-            by_groups.setdefault(id(indexes[position]), []).append(position)
-        parts = [
-            soft_sums(
-                [self.members[p] for p in same],
-                batch,
-                need_groups(indexes[same[0]], self.members[same[0]]),
-            )
-            for same in by_groups.values()
-        ]
-        first = self.members[positions[0]]
-        gaps = pairwise_gap(_stack(parts), first.aggregate, first.min_mass)
-        ordered = [position for same in by_groups.values() for position in same]
-        return {
-            position: self.members[position].from_gaps(gap, batch)
-            for position, gap in zip(ordered, gaps.unbind(0), strict=True)
-        }
-
-    def _indexes(
-        self, groups: Groups | Tensor | Sequence[Groups | Tensor | None] | None, n: int
-    ) -> list[GroupIndex | None]:
-        shared = groups is None or isinstance(groups, (Groups, Tensor))
-        given = [groups] * len(self) if shared else list(groups)
+    def _indexes(self, groups: Grouping | Sequence[Grouping], n: int) -> list[GroupIndex | None]:
+        if groups is None or isinstance(groups, (Groups, Tensor)):
+            given: list[Grouping] = [groups] * len(self)
+        else:
+            given = list(groups)
         if len(given) != len(self):
             raise ValueError(
                 f"groups must be one grouping, or one for each of the {len(self)} objectives, "
                 f"got {len(given)}."
             )
-        read = {id(g): g if g is None else GroupIndex.of(g, n) for g in given}
-        return [read[id(g)] for g in given]
+        read = {id(grouping): read_groups(grouping, n) for grouping in given}
+        return [read[id(grouping)] for grouping in given]
+
+
+def _evaluate_family(family: _Family, batch: Batch) -> dict[int, Tensor]:
+    """Fairness losses that differ in rate, groups and task weight only, in one go."""
+    parts = [soft_sums(list(same.values()), batch, index) for index, same in family.values()]
+    members = {position: loss for _, same in family.values() for position, loss in same.items()}
+    first = next(iter(members.values()))
+    gaps = pairwise_gap(_stack(parts), first.aggregate, first.min_mass)
+    return {
+        position: loss.from_gaps(gap, batch)
+        for (position, loss), gap in zip(members.items(), gaps.unbind(0), strict=True)
+    }
 
 
 def _stack(parts: Sequence[RateSums]) -> RateSums:

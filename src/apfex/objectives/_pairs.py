@@ -74,9 +74,9 @@ class _Gap(torch.autograd.Function):
         return torch.where(paired.any(-1), total, 0.0).to(above.dtype)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
         per_row, rates = ctx.saved_tensors
-        to_above = gradient.unsqueeze(-1) * per_row
+        to_above = grad_outputs[0].unsqueeze(-1) * per_row
         to_below = -to_above * rates.to(to_above.dtype) if ctx.needs_input_grad[1] else None
         return to_above, to_below, None, None
 

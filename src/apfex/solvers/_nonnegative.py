@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from scipy.linalg.lapack import dgesv
+from scipy.linalg.lapack import dgesv  # pyright: ignore[reportAttributeAccessIssue]
 from torch import Tensor
 
 _SMALL_BATCH = 8

@@ -62,6 +62,11 @@ def active_min_norm(view: StepView, zero: float = 1e-8) -> Tensor:
 
     A gradient left out is replaced by a copy of the first active one, which leaves the hull as it
     is, and the weight of the copy is handed back: no problem of another size is ever needed.
+
+    Examples
+    --------
+    >>> active_min_norm(StepView.of(torch.diag(torch.tensor([1.0, 0.0])), torch.ones(2)))
+    tensor([1., 0.])
     """
     gramian, norms = view.gramian, view.norms
     longest = torch.maximum(view.history.largest_norms.to(norms), norms)
@@ -79,7 +84,13 @@ def active_min_norm(view: StepView, zero: float = 1e-8) -> Tensor:
 
 
 def direction_length(gramian: Tensor, weights: Tensor) -> Tensor:
-    """Length of the weighted sum of gradients, shape [...]."""
+    """Length of the weighted sum of gradients, shape [...].
+
+    Examples
+    --------
+    >>> direction_length(torch.eye(2), torch.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
     products = (gramian.double() @ weights.double().unsqueeze(-1)).squeeze(-1)
     square = (weights.double() * products).sum(-1)
     return square.clamp(min=0).sqrt().to(gramian.dtype)

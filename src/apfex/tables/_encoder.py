@@ -13,10 +13,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ._bins import Bins, choose_edges
-from ._columns import Table, match_columns, read_table
-from ._plans import DroppedPlan, NumberPlan, Plan, make_plan, plan_from_dict, plan_to_dict
-from ._summary import TableSummary, summarise_table
+from apfex.tables._bins import Bins, choose_edges
+from apfex.tables._columns import Table, match_columns, read_table
+from apfex.tables._plans import (
+    DroppedPlan,
+    NumberPlan,
+    Plan,
+    make_plan,
+    plan_from_dict,
+    plan_to_dict,
+)
+from apfex.tables._summary import TableSummary, summarise_table
 
 _FORMAT, _VERSION = "apfex.tables.TableEncoder", 1
 

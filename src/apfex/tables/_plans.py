@@ -10,9 +10,9 @@ from typing import Any, ClassVar, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ._bins import encode_bins, n_bin_features
-from ._columns import Column
-from ._summary import ColumnSummary, LevelSummary, NumberSummary
+from apfex.tables._bins import encode_bins, n_bin_features
+from apfex.tables._columns import Column
+from apfex.tables._summary import ColumnSummary, LevelSummary, NumberSummary
 
 # With n rows no training value lies further than sqrt(n) deviations out, so this bound never
 # touches them; it keeps a wild value met later from overflowing float32 inside a network.

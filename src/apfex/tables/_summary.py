@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from ._columns import Column, Table, read_table
+from apfex.tables._columns import Column, Table, read_table
 
 
 @final

@@ -1,0 +1,299 @@
+"""Trade-offs: dominance, the archive of non-dominated points, and how to pick one of them.
+
+Nothing here knows of fairness. Values are [n, m], one row per point; smaller is better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    Array = TypeVar("Array", np.ndarray, Tensor)
+
+__all__ = ["FrontPoint", "ParetoFront", "dominates", "hypervolume", "non_dominated"]
+
+_BLOCK = 2**21  # numbers in one block of comparisons
+
+
+def dominates(a: ArrayLike | Tensor, b: ArrayLike | Tensor) -> bool:
+    """Whether a is no worse than b in every objective, and better in one.
+
+    Parameters
+    ----------
+    a, b : numbers of shape [m]
+
+    Examples
+    --------
+    >>> dominates([0.1, 0.5], [0.2, 0.5]), dominates([0.1, 0.5], [0.1, 0.5])
+    (True, False)
+    """
+    first, second = _to_numpy(a), _to_numpy(b)
+    if first.ndim != 1 or first.shape != second.shape:
+        raise ValueError(
+            f"a and b must be two points of one length, got shapes {list(first.shape)} and "
+            f"{list(second.shape)}."
+        )
+    return bool((first <= second).all() and (first < second).any())
+
+
+def non_dominated(values: Array) -> Array:
+    """Which points no other point dominates.
+
+    Parameters
+    ----------
+    values : array or Tensor of shape [n, m]
+        Without NaN.
+
+    Returns
+    -------
+    boolean array or Tensor of shape [n]
+        Copies of a non-dominated point are all marked. O(n log n) for one or two objectives;
+        beyond, every point is compared with the front so far, in blocks of bounded memory.
+
+    Examples
+    --------
+    >>> non_dominated(np.array([[0.1, 0.9], [0.5, 0.5], [0.6, 0.5], [0.5, 0.5]]))
+    array([ True,  True, False,  True])
+    """
+    points = _to_numpy(values)
+    if points.ndim != 2 or np.isnan(points).any():
+        raise ValueError(
+            f"values must have shape [n, m] and no NaN, got shape {list(points.shape)} with "
+            f"{int(np.isnan(points).sum())} NaN."
+        )
+    mask = _mask(points)
+    if isinstance(values, np.ndarray):
+        return mask
+    import torch
+
+    return torch.from_numpy(mask).to(values.device)
+
+
+def hypervolume(values: ArrayLike | Tensor, reference: ArrayLike) -> float:
+    """Volume that the points dominate, up to a reference point.
+
+    Parameters
+    ----------
+    values : numbers of shape [n, m]
+    reference : numbers of shape [m]
+        The worst value that counts in each objective. Points that are not better than it in
+        every objective contribute nothing.
+
+    Notes
+    -----
+    Computed by moocore.
+
+    Examples
+    --------
+    >>> hypervolume([[0.25, 0.75], [0.5, 0.5]], reference=[1.0, 1.0])
+    0.3125
+    """
+    points, limit = _to_numpy(values), np.asarray(reference, dtype=np.float64)
+    if limit.ndim != 1 or not np.isfinite(limit).all():
+        raise ValueError(f"reference must be m finite numbers, got {reference!r}.")
+    if points.size == 0:
+        return 0.0
+    if points.ndim != 2 or points.shape[1] != len(limit):
+        raise ValueError(
+            f"values must have shape [n, {len(limit)}], one column per entry of reference, got "
+            f"{list(points.shape)}."
+        )
+    inside = points[(points < limit).all(axis=1)]
+    if len(inside) == 0:
+        return 0.0
+    if len(limit) == 1:
+        return float(limit[0] - inside.min())
+    import moocore
+
+    return float(moocore.hypervolume(inside, ref=limit))
+
+
+@final
+@dataclass(frozen=True)
+class FrontPoint:
+    """A point of the front: its m objective values, and what was stored with it.
+
+    Examples
+    --------
+    >>> FrontPoint((0.2, 0.6), "model 3").payload
+    'model 3'
+    """
+
+    values: tuple[float, ...]
+    payload: Any = None
+
+
+@final
+class ParetoFront:
+    """Archive of the points that no other point dominates.
+
+    It changes over time, by design: points come in, and points that they dominate go. Whatever
+    the order in which points come, the same values remain; of equal points the first is kept.
+
+    Parameters
+    ----------
+    points : iterable of FrontPoint or of m numbers, optional
+
+    Examples
+    --------
+    >>> front = ParetoFront()
+    >>> front.insert([0.2, 0.6], "a"), front.insert([0.5, 0.5], "b"), front.insert([0.6, 0.6], "c")
+    (True, True, False)
+    >>> [point.payload for point in front]
+    ['a', 'b']
+    >>> front.best(0, {1: 0.55}).payload
+    'b'
+    """
+
+    def __init__(self, points: Iterable[FrontPoint | Sequence[float]] = ()) -> None:
+        self._points: list[FrontPoint] = []  # sorted by values
+        self.extend(points)
+
+    def __len__(self) -> int:
+        """Return the number of points."""
+        return len(self._points)
+
+    def __iter__(self) -> Iterator[FrontPoint]:
+        """Go through the points by rising first objective."""
+        return iter(tuple(self._points))
+
+    def __repr__(self) -> str:
+        """Show how many points there are, and of how many objectives."""
+        return f"<ParetoFront: {len(self)} points, {self.values.shape[1]} objectives>"
+
+    @property
+    def values(self) -> np.ndarray:
+        """Values of all points, shape [n, m], by rising first objective."""
+        m = len(self._points[0].values) if self._points else 0
+        return np.array([point.values for point in self._points]).reshape(len(self), m)
+
+    def insert(self, values: ArrayLike | Tensor, payload: Any = None) -> bool:
+        """Offer a point; return whether it is now on the front."""
+        array = _to_numpy(values)
+        if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
+            raise ValueError(f"values must be m finite numbers, got {array.tolist()}.")
+        known = self.values
+        if len(known):
+            self._check_length("values", len(array))
+            if (known <= array).all(axis=1).any():
+                return False
+            beaten = set(np.flatnonzero((array <= known).all(axis=1)).tolist())
+            self._points = [p for index, p in enumerate(self._points) if index not in beaten]
+        self._points.append(FrontPoint(tuple((array + 0.0).tolist()), payload))
+        self._points.sort(key=lambda point: point.values)
+        return True
+
+    def extend(self, points: Iterable[FrontPoint | Sequence[float]]) -> None:
+        """Offer many points: rows of numbers, ``FrontPoint`` or another front."""
+        for point in points:
+            if isinstance(point, FrontPoint):
+                self.insert(point.values, point.payload)
+            else:
+                self.insert(point)
+
+    def hypervolume(self, reference: ArrayLike) -> float:
+        """Volume that the front dominates up to ``reference``; see :func:`hypervolume`."""
+        return hypervolume(self.values, reference)
+
+    def nearest(self, target: ArrayLike) -> FrontPoint:
+        """Return the point at the smallest Euclidean distance from ``target`` (MAMO's rule)."""
+        self._require_points()
+        goal = _to_numpy(target)
+        self._check_length("target", goal.size)
+        return self._points[int(np.linalg.norm(self.values - goal, axis=1).argmin())]
+
+    def best(self, objective: int, bounds: Mapping[int, float] | None = None) -> FrontPoint:
+        """Return the point with the smallest ``objective`` among those within ``bounds``.
+
+        Parameters
+        ----------
+        objective : int
+        bounds : mapping from objective to its largest allowed value, optional
+            If no point meets all of them, the error names the one that misses by least.
+        """
+        self._require_points()
+        bounds = dict(bounds or {})
+        values = self.values
+        for index in (objective, *bounds):
+            if not 0 <= index < values.shape[1]:
+                raise ValueError(f"objective must be from 0 to {values.shape[1] - 1}, got {index}.")
+        limits = np.full(values.shape[1], np.inf)
+        limits[list(bounds)] = list(bounds.values())
+        excess = (values - limits).max(axis=1)
+        allowed = np.flatnonzero(excess <= 0)
+        if not len(allowed):
+            near = self._points[int(excess.argmin())]
+            raise ValueError(
+                f"No point is within the bounds {bounds}; the nearest has the values "
+                f"{list(near.values)} and misses by {excess.min():.4g}."
+            )
+        return self._points[int(allowed[values[allowed, objective].argmin()])]
+
+    def thin(self, n: int) -> ParetoFront:
+        """Return a front of at most n of the points: the extreme ones, then a spread.
+
+        The best point of each objective comes first; then, again and again, the point that lies
+        farthest from those already taken, each objective scaled by its range on the front.
+        """
+        if n < 1:
+            raise ValueError(f"n must be at least 1, got {n}.")
+        if len(self) <= n:
+            return ParetoFront(self)
+        values = self.values
+        scaled = (values - values.min(axis=0)) / np.maximum(np.ptp(values, axis=0), 1e-300)
+        taken = list(dict.fromkeys(scaled.argmin(axis=0).tolist()))[:n]
+        distance = np.linalg.norm(scaled[:, None] - scaled[taken], axis=-1).min(axis=1)
+        while len(taken) < n:
+            taken.append(int(distance.argmax()))
+            distance = np.minimum(distance, np.linalg.norm(scaled - scaled[taken[-1]], axis=1))
+        return ParetoFront(self._points[index] for index in sorted(taken))
+
+    def _require_points(self) -> None:
+        if not self._points:
+            raise ValueError("The front has no points yet; insert some first.")
+
+    def _check_length(self, name: str, found: int) -> None:
+        m = len(self._points[0].values)
+        if found != m:
+            raise ValueError(f"{name} must have one number per objective ({m}), got {found}.")
+
+
+def _mask(points: np.ndarray) -> np.ndarray:
+    """Go through distinct points in lexicographic order: whatever dominates comes earlier."""
+    distinct, inverse = np.unique(points, axis=0, return_inverse=True)
+    kept = _kept_of_two(distinct) if distinct.shape[1] <= 2 else _kept_of_many(distinct)
+    return kept[inverse.ravel()]
+
+
+def _kept_of_two(distinct: np.ndarray) -> np.ndarray:
+    last = distinct[:, -1]
+    before = np.minimum.accumulate(np.concatenate([[np.inf], last[:-1]]))
+    return (last < before) | (np.arange(len(last)) == 0)  # the first also where it is infinite
+
+
+def _kept_of_many(distinct: np.ndarray) -> np.ndarray:
+    n, m = distinct.shape
+    kept = np.zeros(n, dtype=bool)
+    start = 0
+    while start < n:
+        front = distinct[:start][kept[:start]]
+        size = max(1, min(256, _BLOCK // (m * (len(front) + 256))))
+        block = distinct[start : start + size]
+        rivals = np.concatenate([front, block])
+        no_worse = (rivals[:, None] <= block).all(axis=-1)  # itself included
+        kept[start : start + size] = np.sum(no_worse, axis=0) == 1
+        start += size
+    return kept
+
+
+def _to_numpy(values: Any) -> np.ndarray:
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
+    return np.asarray(values, dtype=np.float64)

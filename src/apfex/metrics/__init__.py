@@ -1,0 +1,36 @@
+"""How good and how fair decisions are: performance, gaps between groups, and their statistics."""
+
+from apfex.metrics._gaps import (
+    accuracy_gap,
+    dp_gap,
+    equalized_odds_gap,
+    fnr_gap,
+    fpr_gap,
+    ppv_gap,
+    tnr_gap,
+    tpr_gap,
+)
+from apfex.metrics._inference import gap_inference
+from apfex.metrics._interval import GapInterval, effective_counts, gap_interval
+from apfex.metrics._performance import accuracy, balanced_accuracy, worst_group_accuracy
+from apfex.metrics._tables import NotEstimableWarning, group_rates
+
+__all__ = [
+    "GapInterval",
+    "NotEstimableWarning",
+    "accuracy",
+    "accuracy_gap",
+    "balanced_accuracy",
+    "dp_gap",
+    "effective_counts",
+    "equalized_odds_gap",
+    "fnr_gap",
+    "fpr_gap",
+    "gap_inference",
+    "gap_interval",
+    "group_rates",
+    "ppv_gap",
+    "tnr_gap",
+    "tpr_gap",
+    "worst_group_accuracy",
+]

@@ -1,0 +1,291 @@
+"""Gaps: the largest minus the smallest rate over the groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apfex.metrics._inputs import read_inputs
+from apfex.metrics._tables import (
+    Grouping,
+    check_choices,
+    rate_tables,
+    require_labels,
+    warn_left_out,
+)
+from apfex.metrics._typing import by_grouping
+from apfex.rates import RateName
+
+
+@by_grouping
+def dp_gap(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    grouping: Grouping = "intersectional",
+    sample_weight: Any = None,
+    pos_label: Any = 1,
+    min_count: float = 1,
+) -> float | dict[str, float]:
+    """Demographic parity gap: how far the shares of positive decisions lie apart.
+
+    Parameters
+    ----------
+    y_true : column of n labels
+        Lists, arrays, tensors, pandas or polars series. Not used by this gap: may be None.
+    y_pred : column of n decisions
+        Hard labels, not scores.
+    sensitive_features : column, table, mapping or Groups
+        As for :func:`apfex.groups.make_groups`.
+    grouping : {"intersectional", "attributes"}
+        The gap over the cells of the crossing, or one gap for each attribute by itself.
+    sample_weight : column of n weights, optional
+    pos_label : label
+        The positive one of two labels. With more than two labels each class is taken against the
+        rest, and the gap is the largest over the classes that have two estimable groups.
+    min_count : float
+        Fewest rows that a rate must rest on (rows, also where they are weighted). A group with
+        fewer is left out of the gap, and a :class:`NotEstimableWarning` names it.
+
+    Returns
+    -------
+    float, or dict from attribute to float
+        NaN, with a warning, where fewer than two groups are estimable.
+
+    Notes
+    -----
+    ``grouping="attributes"`` gives the paper's DPDiff (and, with :func:`tpr_gap`, TPRDiff).
+
+    Examples
+    --------
+    >>> people = {"sex": ["F", "F", "M", "M"], "race": ["B", "W", "B", "W"]}
+    >>> dp_gap(None, [0, 1, 1, 0], sensitive_features=people)
+    1.0
+    >>> dp_gap(None, [0, 1, 1, 0], sensitive_features=people, grouping="attributes")
+    {'sex': 0.0, 'race': 0.0}
+    """
+    return _gap(
+        ("dp",), y_true, y_pred, sensitive_features, grouping, sample_weight, pos_label, min_count
+    )
+
+
+@by_grouping
+def tpr_gap(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    grouping: Grouping = "intersectional",
+    sample_weight: Any = None,
+    pos_label: Any = 1,
+    min_count: float = 1,
+) -> float | dict[str, float]:
+    """Equal opportunity gap: how far the true positive rates lie apart.
+
+    Parameters and result are those of :func:`dp_gap`; ``y_true`` must be given.
+
+    Examples
+    --------
+    >>> y, decided = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 0, 0]
+    >>> tpr_gap(y, decided, sensitive_features=["F"] * 4 + ["M"] * 4)
+    0.5
+    """
+    return _gap(
+        ("tpr",), y_true, y_pred, sensitive_features, grouping, sample_weight, pos_label, min_count
+    )
+
+
+@by_grouping
+def fpr_gap(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    grouping: Grouping = "intersectional",
+    sample_weight: Any = None,
+    pos_label: Any = 1,
+    min_count: float = 1,
+) -> float | dict[str, float]:
+    """False positive rate gap, over the rows whose label is negative.
+
+    Parameters and result are those of :func:`dp_gap`; ``y_true`` must be given.
+
+    Examples
+    --------
+    >>> y, decided = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 0, 0]
+    >>> fpr_gap(y, decided, sensitive_features=["F"] * 4 + ["M"] * 4)
+    0.5
+    """
+    return _gap(
+        ("fpr",), y_true, y_pred, sensitive_features, grouping, sample_weight, pos_label, min_count
+    )
+
+
+@by_grouping
+def tnr_gap(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    grouping: Grouping = "intersectional",
+    sample_weight: Any = None,
+    pos_label: Any = 1,
+    min_count: float = 1,
+) -> float | dict[str, float]:
+    """True negative rate gap, over the rows whose label is negative.
+
+    Parameters and result are those of :func:`dp_gap`; ``y_true`` must be given.
+
+    Examples
+    --------
+    >>> y, decided = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 0, 0]
+    >>> tnr_gap(y, decided, sensitive_features=["F"] * 4 + ["M"] * 4)
+    0.5
+    """
+    return _gap(
+        ("tnr",), y_true, y_pred, sensitive_features, grouping, sample_weight, pos_label, min_count
+    )
+
+
+@by_grouping
+def fnr_gap(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    grouping: Grouping = "intersectional",
+    sample_weight: Any = None,
+    pos_label: Any = 1,
+    min_count: float = 1,
+) -> float | dict[str, float]:
+    """False negative rate gap, over the rows whose label is positive.
+
+    Parameters and result are those of :func:`dp_gap`; ``y_true`` must be given.
+
+    Examples
+    --------
+    >>> y, decided = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 0, 0]
+    >>> fnr_gap(y, decided, sensitive_features=["F"] * 4 + ["M"] * 4)
+    0.5
+    """
+    return _gap(
+        ("fnr",), y_true, y_pred, sensitive_features, grouping, sample_weight, pos_label, min_count
+    )
+
+
+@by_grouping
+def ppv_gap(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    grouping: Grouping = "intersectional",
+    sample_weight: Any = None,
+    pos_label: Any = 1,
+    min_count: float = 1,
+) -> float | dict[str, float]:
+    """Predictive parity gap: precision, over the rows that are decided positive.
+
+    Parameters and result are those of :func:`dp_gap`; ``y_true`` must be given.
+
+    Examples
+    --------
+    >>> y, decided = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 0, 0]
+    >>> ppv_gap(y, decided, sensitive_features=["F"] * 4 + ["M"] * 4)
+    0.33333333333333337
+    """
+    return _gap(
+        ("ppv",), y_true, y_pred, sensitive_features, grouping, sample_weight, pos_label, min_count
+    )
+
+
+@by_grouping
+def accuracy_gap(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    grouping: Grouping = "intersectional",
+    sample_weight: Any = None,
+    pos_label: Any = 1,
+    min_count: float = 1,
+) -> float | dict[str, float]:
+    """Accuracy gap: how far the shares of right decisions lie apart.
+
+    Parameters and result are those of :func:`dp_gap`; ``y_true`` must be given.
+
+    Examples
+    --------
+    >>> y, decided = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 0, 0]
+    >>> accuracy_gap(y, decided, sensitive_features=["F"] * 4 + ["M"] * 4)
+    0.0
+    """
+    return _gap(
+        ("accuracy",),
+        y_true,
+        y_pred,
+        sensitive_features,
+        grouping,
+        sample_weight,
+        pos_label,
+        min_count,
+    )
+
+
+@by_grouping
+def equalized_odds_gap(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    grouping: Grouping = "intersectional",
+    sample_weight: Any = None,
+    pos_label: Any = 1,
+    min_count: float = 1,
+) -> float | dict[str, float]:
+    """Equalized odds gap: the larger of the tpr gap and the fpr gap.
+
+    Parameters and result are those of :func:`dp_gap`; ``y_true`` must be given.
+    NaN where either of the two is: the larger one is then not known.
+
+    Examples
+    --------
+    >>> y, decided = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 0, 0]
+    >>> equalized_odds_gap(y, decided, sensitive_features=["F"] * 4 + ["M"] * 4)
+    0.5
+    """
+    return _gap(
+        ("tpr", "fpr"),
+        y_true,
+        y_pred,
+        sensitive_features,
+        grouping,
+        sample_weight,
+        pos_label,
+        min_count,
+    )
+
+
+def _gap(
+    rates: tuple[RateName, ...],
+    y_true: Any,
+    y_pred: Any,
+    sensitive_features: Any,
+    grouping: Grouping,
+    sample_weight: Any,
+    pos_label: Any,
+    min_count: float,
+) -> float | dict[str, float]:
+    for rate in rates:
+        check_choices(rate, grouping, min_count)
+        require_labels(rate, y_true)
+    data = read_inputs(y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    by_rate = [rate_tables(rate, data, grouping) for rate in rates]
+    warn_left_out([table for tables in by_rate for table in tables.values()], min_count, 3)
+    gaps = {name: [tables[name].gap(min_count) for tables in by_rate] for name in by_rate[0]}
+    largest = {name: max(values, key=_nan_first) for name, values in gaps.items()}
+    return largest[""] if grouping == "intersectional" else largest
+
+
+def _nan_first(value: float) -> tuple[bool, float]:
+    return value != value, value

@@ -1,0 +1,158 @@
+"""Statistics of a gap, from rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from apfex.metrics._inputs import read_inputs
+from apfex.metrics._interval import GapInterval, corrected_interval, effective_counts
+from apfex.metrics._tables import (
+    Grouping,
+    RateTable,
+    check_choices,
+    rate_tables,
+    require_labels,
+    warn_left_out,
+)
+from apfex.rates import RateName
+
+
+@overload
+def gap_inference(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    rate: RateName,
+    sensitive_features: Any,
+    grouping: Literal["intersectional"] = "intersectional",
+    sample_weight: Any = None,
+    confidence: float = 0.95,
+    min_count: float = 1,
+    pos_label: Any = 1,
+    n_draws: int = 1999,
+    random_state: int | np.random.Generator | None = 0,
+) -> GapInterval: ...
+@overload
+def gap_inference(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    rate: RateName,
+    sensitive_features: Any,
+    grouping: Literal["attributes"],
+    sample_weight: Any = None,
+    confidence: float = 0.95,
+    min_count: float = 1,
+    pos_label: Any = 1,
+    n_draws: int = 1999,
+    random_state: int | np.random.Generator | None = 0,
+) -> dict[str, GapInterval]: ...
+def gap_inference(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    rate: RateName,
+    sensitive_features: Any,
+    grouping: Grouping = "intersectional",
+    sample_weight: Any = None,
+    confidence: float = 0.95,
+    min_count: float = 1,
+    pos_label: Any = 1,
+    n_draws: int = 1999,
+    random_state: int | np.random.Generator | None = 0,
+) -> GapInterval | dict[str, GapInterval]:
+    """A gap with its interval, parity test and noise floor.
+
+    Parameters
+    ----------
+    y_true, y_pred, sensitive_features, grouping, sample_weight, min_count, pos_label
+        As for :func:`dp_gap`.
+    rate : {"dp", "tpr", "fpr", "tnr", "fnr", "ppv", "accuracy"}
+    confidence, n_draws, random_state
+        As for :func:`gap_interval`.
+
+    Returns
+    -------
+    GapInterval, or dict from attribute to GapInterval
+        Its ``gap`` is that of the function of the same name. Unequal weights make it approximate:
+        counts are then Kish's (:func:`effective_counts`), while ``gap`` stays the weighted one.
+
+    Notes
+    -----
+    With more than two labels the gap is the largest over c classes. The lower end and the p-value
+    are corrected for that (Bonferroni: each class is tested at 1/c of the level), the upper end
+    need not be. The noise floor is the largest of the classes' own, a little below that of their
+    largest gap.
+
+    Examples
+    --------
+    >>> decided, sex = [0] * 70 + [1] * 30 + [0] * 40 + [1] * 60, ["F"] * 100 + ["M"] * 100
+    >>> result = gap_inference(None, decided, rate="dp", sensitive_features=sex)
+    >>> round(result.gap, 2), result.lower > 0, result.noise_floor < 0.1
+    (0.3, True, True)
+    """
+    check_choices(rate, grouping, min_count)
+    require_labels(rate, y_true)
+    data = read_inputs(y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    tables = rate_tables(rate, data, grouping)
+    warn_left_out(list(tables.values()), min_count, 2)
+    approximate = data.weight is not None and len(data.weight.unique()) > 1
+    results = {
+        name: _infer(table, min_count, confidence, n_draws, random_state, approximate)
+        for name, table in tables.items()
+    }
+    return results[""] if grouping == "intersectional" else results
+
+
+def _infer(
+    table: RateTable,
+    min_count: float,
+    confidence: float,
+    n_draws: int,
+    random_state: int | np.random.Generator | None,
+    approximate: bool,
+) -> GapInterval:
+    known = table.estimable(min_count).numpy()
+    above, below = table.sums.numerator.numpy(), table.sums.denominator.numpy()
+    if table.squares is None:
+        successes, totals = above.astype(np.int64), below.astype(np.int64)
+    else:
+        successes, totals = effective_counts(above, below, table.squares.numpy())
+    usable = [row for row in range(len(known)) if known[row].sum() >= 2] or [0]
+    # Bonferroni needs draws further out in the tail; twenty beyond the critical value at least.
+    n_tests = len(usable)
+    if n_tests > 1:
+        n_draws = max(n_draws, math.ceil(20 * n_tests / (1 - confidence)) - 1)
+    classes = [
+        corrected_interval(
+            successes[row][known[row]],
+            totals[row][known[row]],
+            confidence,
+            n_tests,
+            n_draws,
+            np.random.default_rng(random_state),
+            approximate,
+        )
+        for row in usable
+    ]
+    return _largest(classes, table.gap(min_count))
+
+
+def _largest(classes: list[GapInterval], gap: float) -> GapInterval:
+    """Interval of the largest gap over classes that are tested together."""
+    first = classes[0]
+    return GapInterval(
+        gap=gap,
+        lower=max(single.lower for single in classes),
+        upper=max(single.upper for single in classes),
+        p_value=min(single.p_value for single in classes),
+        critical=max(single.critical for single in classes),
+        noise_floor=max(single.noise_floor for single in classes),
+        noise_floor_upper=max(single.noise_floor_upper for single in classes),
+        confidence=first.confidence,
+        n_groups=max(single.n_groups for single in classes),
+        approximate=any(single.approximate for single in classes),
+    )

@@ -1,0 +1,175 @@
+"""Labels, decisions, weights and sensitive columns in every accepted form, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from apfex.groups import Groups, make_groups
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Labels and decisions as codes: 0 or 1, or 0 to c - 1 where ``classes`` names more."""
+
+    y: Tensor | None  # [n], int64
+    decided: Tensor  # [n], int64
+    classes: tuple[Any, ...]  # () for binary labels
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.decided)
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Checked rows: labels, groups and weights of one length."""
+
+    labels: Labels
+    groups: Groups
+    weight: Tensor | None  # [n], float64
+
+
+def read_inputs(
+    y_true: Any, y_pred: Any, sensitive_features: Any, sample_weight: Any, pos_label: Any
+) -> Inputs:
+    """Check everything that a gap is computed from."""
+    check_indexes(
+        y_true=y_true,
+        y_pred=y_pred,
+        sensitive_features=sensitive_features,
+        sample_weight=sample_weight,
+    )
+    truth = None if y_true is None else read_column("y_true", y_true)
+    decided = read_column("y_pred", y_pred)
+    if truth is not None:
+        check_length("y_pred", len(decided), "y_true", len(truth))
+    groups = make_groups(sensitive_features)
+    check_length("sensitive_features", len(groups.codes), "y_pred", len(decided))
+    weight = read_weight(sample_weight, len(decided))
+    return Inputs(_read_labels(truth, decided, pos_label), groups, weight)
+
+
+def read_column(name: str, values: Any) -> np.ndarray:
+    """Check a column of labels: one value per row, none missing, no scores."""
+    array = _one_dimensional(name, values)
+    missing = np.asarray(pd.isna(array))
+    if missing.any():
+        raise ValueError(
+            f"{name} must not have missing values, got {missing.sum()} in {len(array)} rows; "
+            "drop these rows or give them a label of their own."
+        )
+    if array.dtype.kind == "f":
+        odd = array[~np.isfinite(array) | (array != np.floor(array))]
+        if odd.size:
+            raise ValueError(
+                f"{name} must hold labels, got the number {odd[0]:g}; turn scores into decisions "
+                "first, for instance `scores > 0.5`."
+            )
+    return array
+
+
+def read_weight(values: Any, n: int) -> Tensor | None:
+    """Check weights: finite, not negative, not all 0."""
+    if values is None:
+        return None
+    array = _one_dimensional("sample_weight", values)
+    check_length("sample_weight", len(array), "y_pred", n)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"sample_weight must hold numbers, got values of type {array.dtype}.")
+    array = array.astype(np.float64)
+    bad = array[~np.isfinite(array) | (array < 0)]
+    if bad.size:
+        raise ValueError(f"sample_weight must be finite and at least 0, got {bad[0]:g}.")
+    if not array.any():
+        raise ValueError("sample_weight must be positive somewhere, got only zeros.")
+    return torch.from_numpy(array)
+
+
+def check_length(name: str, found: int, other: str, wanted: int) -> None:
+    """Refuse columns of two lengths."""
+    if found != wanted:
+        raise ValueError(f"{name} must have one entry per row of {other} ({wanted}), got {found}.")
+
+
+def check_indexes(**arguments: Any) -> None:
+    """Refuse pandas arguments whose indexes disagree, rather than pair up the wrong rows."""
+    seen: dict[str, pd.Index] = {}
+    for name, value in arguments.items():
+        parts = value.values() if isinstance(value, Mapping) else (value,)
+        for part in parts:
+            if isinstance(part, pd.Series | pd.DataFrame):
+                first = next(iter(seen), name)
+                known = seen.setdefault(first, part.index)
+                if len(known) == len(part) and not known.equals(part.index):
+                    raise ValueError(
+                        f"{name} must have the same index as {first}, got two that disagree; "
+                        "align them, or pass `.to_numpy()` if the rows do match."
+                    )
+
+
+def _one_dimensional(name: str, values: Any) -> np.ndarray:
+    if isinstance(values, Tensor):
+        values = values.detach().cpu().numpy()
+    if isinstance(values, list | tuple):
+        nested = any(isinstance(value, list | tuple | np.ndarray) for value in values[:1])
+        values = np.empty((len(values), 1)) if nested else pd.Series(list(values))
+    shape = getattr(values, "shape", None)
+    if shape is None or isinstance(values, Mapping):
+        raise TypeError(
+            f"{name} must be a list, an array, a tensor or a series of labels, got "
+            f"{type(values).__name__}."
+        )
+    if len(shape) != 1:
+        raise ValueError(
+            f"{name} must have one dimension, got {len(shape)}; pass a single column, for "
+            "instance `.ravel()` of it."
+        )
+    if shape[0] == 0:
+        raise ValueError(f"{name} must have at least one row, got 0.")
+    return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+
+
+def encode(columns: list[np.ndarray]) -> tuple[list[Tensor], tuple[Any, ...]]:
+    """Codes of each column into the sorted values that occur in any of them."""
+    factors = [pd.factorize(column) for column in columns]
+    values = [np.asarray(uniques).tolist() for _, uniques in factors]
+    classes = _sorted({value for found in values for value in found})
+    position = {value: code for code, value in enumerate(classes)}
+    codes = [
+        torch.from_numpy(np.array([position[value] for value in found])[rows])
+        for (rows, _), found in zip(factors, values, strict=True)
+    ]
+    return codes, classes
+
+
+def _read_labels(truth: np.ndarray | None, decided: np.ndarray, pos_label: Any) -> Labels:
+    codes, classes = encode([decided] if truth is None else [decided, truth])
+    if len(classes) <= 2:
+        _check_pos_label(classes, pos_label)
+        positive = torch.tensor([int(value == pos_label) for value in classes])
+        codes, classes = [positive[column] for column in codes], ()
+    return Labels(codes[1] if truth is not None else None, codes[0], classes)
+
+
+def _check_pos_label(classes: tuple[Any, ...], pos_label: Any) -> None:
+    # A column of nothing but the other label is a constant predictor, not an error.
+    alone = len(classes) == 1 and isinstance(classes[0], str) == isinstance(pos_label, str)
+    if pos_label not in classes and not alone:
+        raise ValueError(
+            f"pos_label must be one of the two labels, got {pos_label!r} while the labels found "
+            f"are {list(classes)}; pass the favorable one as pos_label."
+        )
+
+
+def _sorted(values: set[Any]) -> tuple[Any, ...]:
+    try:
+        return tuple(sorted(values))
+    except TypeError:  # labels of kinds that do not compare, as 1 and "a"
+        return tuple(sorted(values, key=lambda value: (type(value).__name__, str(value))))

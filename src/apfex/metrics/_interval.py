@@ -1,0 +1,256 @@
+"""Interval, parity test and noise floor of a gap, from counts alone."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import norm
+
+from apfex.metrics._null import is_exact, null_law, smoothed, statistic
+from apfex.metrics._tables import NotEstimableWarning
+
+_TIE = 1 - 1e-9  # statistics closer than this are ties that rounding has split
+_BLOCK = 2**21  # pairs looked at in one go
+
+
+@final
+@dataclass(frozen=True)
+class GapInterval:
+    """A gap, how sure it is, and how large it would be by chance.
+
+    Attributes
+    ----------
+    gap : float
+        Largest minus smallest raw rate.
+    lower, upper : float
+        Ends of the interval; ``lower > 0`` exactly when ``p_value <= 1 - confidence``.
+    p_value : float
+        Of the test that all groups have one rate.
+    critical : float
+        Critical value of the statistic of that test.
+    noise_floor, noise_floor_upper : float
+        Mean and 95% quantile of the raw gap that groups of these sizes show at perfect parity.
+    confidence : float
+    n_groups : int
+        Groups that are estimable; the gap is over these.
+    approximate : bool
+        Whether the counts are effective ones (weighted rows), so that nothing here is exact.
+
+    Examples
+    --------
+    >>> result = gap_interval([5, 9], [20, 20])
+    >>> result.gap, result.lower, result.gap < result.noise_floor_upper, result.n_groups
+    (0.2, 0.0, True, 2)
+    """
+
+    gap: float
+    lower: float
+    upper: float
+    p_value: float
+    critical: float
+    noise_floor: float
+    noise_floor_upper: float
+    confidence: float
+    n_groups: int
+    approximate: bool = False
+
+
+def gap_interval(
+    successes: ArrayLike,
+    totals: ArrayLike,
+    *,
+    confidence: float = 0.95,
+    n_draws: int = 1999,
+    random_state: int | np.random.Generator | None = 0,
+    approximate: bool = False,
+) -> GapInterval:
+    """Interval, parity test and noise floor of the gap between k groups.
+
+    Parameters
+    ----------
+    successes, totals : whole numbers of shape [k]
+        Numerator and denominator of each group's rate. Groups with a total of 0 are left out.
+    confidence : float
+        Between 0 and 1.
+    n_draws : int
+        Draws from the null law.
+    random_state : int, Generator or None
+        Equal seeds give equal results, in whatever order the groups come.
+    approximate : bool
+        Label of the result, for counts from :func:`effective_counts`.
+
+    Returns
+    -------
+    GapInterval
+        All NaN, with a :class:`NotEstimableWarning`, for fewer than two groups with rows.
+
+    Notes
+    -----
+    With ``p_i = (x_i + 1) / (n_i + 2)`` and ``s_i^2 = p_i (1 - p_i) / (n_i + 2)``, the statistic
+    is the largest ``(p_i - p_j) / (s_i + s_j)`` over pairs. At parity its law given the sum of
+    the x is multivariate hypergeometric, without nuisance parameter, so the p-value is exact.
+    With its critical value c the lower end is ``max(p - c s) - min(p + c s)``, not below 0; the
+    upper end is the largest ``p_i - p_j + z sqrt(s_i^2 + s_j^2)``, z = 2.576 at 95%, without
+    correction for many pairs, because the true gap belongs to one fixed pair. Both take O(k) per
+    draw; pairs are looked at in blocks. From 10^9 rows on, draws are binomial (and approximate).
+
+    *What holds at 95%* (simulated, and enumerated for two groups). Where all groups have one rate:
+    the interval covers in at least 93% of all cases, and in at most 97% of them once every group
+    expects 20 successes and 20 failures; below that, ties make it cover more (98.7% for two groups
+    of 10 at one half). Where the rates differ: at least 93% for groups of equal size, and for
+    unequal ones (up to 16 to 1) where every group expects 20 of each. Below that the lower end
+    can be too high: it covered 86% for groups of 240 and 30 with rates of .01 and .16, and 80%
+    for 80 and 20 with .01 and .06. The width is on average below that of Wilson intervals with
+    Bonferroni's correction, except for dozens of groups of about ten rows, where both are vacuous.
+
+    The rows of several such intervals are not corrected for one another (use Holm's p-values). A
+    gap of a model that was chosen on these rows is biased downwards; use fresh ones.
+
+    Examples
+    --------
+    >>> result = gap_interval([30, 45, 50], [100, 100, 100])
+    >>> round(result.gap, 2), round(result.lower, 2), round(result.upper, 2)
+    (0.2, 0.03, 0.37)
+    >>> result.p_value <= 0.05
+    True
+    """
+    x, n = _read_counts(successes, totals)
+    if len(n) < 2:
+        warnings.warn(
+            f"A gap needs two groups with rows, got {len(n)}; the result is NaN.",
+            NotEstimableWarning,
+            stacklevel=2,
+        )
+    generator = np.random.default_rng(random_state)
+    return corrected_interval(x, n, confidence, 1, n_draws, generator, approximate)
+
+
+def corrected_interval(
+    x: np.ndarray,
+    n: np.ndarray,
+    confidence: float,
+    n_tests: int,
+    n_draws: int,
+    generator: np.random.Generator,
+    approximate: bool,
+) -> GapInterval:
+    """Interval whose lower end and p-value are one of ``n_tests``; the upper end is its own."""
+    alpha = 1 - confidence
+    rank = math.floor(alpha / n_tests * (n_draws + 1) + 1e-9)
+    _check_settings(confidence, n_draws, rank)
+    if len(n) < 2:
+        nan = math.nan
+        return GapInterval(nan, nan, nan, nan, nan, nan, nan, confidence, len(n), approximate)
+    order = np.lexsort((x, n))  # so that the draws do not depend on how groups are numbered
+    x, n = x[order], n[order]
+    null = null_law(n, int(x.sum()), n_draws, generator)
+    p, s = smoothed(x, n)
+    t = float(statistic(p, s))
+    critical = float(np.partition(null.statistics, n_draws - rank)[n_draws - rank])
+    lower = np.max(p - critical * s) - np.min(p + critical * s)
+    as_large = int(np.sum(null.statistics >= t * _TIE))
+    return GapInterval(
+        gap=float(np.ptp(x / n)),
+        lower=max(0.0, float(lower)) if critical < t * _TIE else 0.0,
+        upper=min(1.0, _upper(p, s, float(norm.ppf(1 - alpha / 10)))),
+        p_value=min(1.0, n_tests * (1 + as_large) / (n_draws + 1)),
+        critical=critical,
+        noise_floor=float(null.gaps.mean()),
+        noise_floor_upper=float(np.quantile(null.gaps, 0.95)),
+        confidence=confidence,
+        n_groups=len(n),
+        approximate=approximate or not is_exact(n),
+    )
+
+
+def effective_counts(
+    numerator: ArrayLike, denominator: ArrayLike, squares: ArrayLike
+) -> tuple[np.ndarray, np.ndarray]:
+    """Whole counts that carry as much information as weighted rows (Kish).
+
+    Parameters
+    ----------
+    numerator, denominator : numbers of shape [k]
+        Sums of weights above and below the line of each group's rate.
+    squares : numbers of shape [k]
+        Sums of the squared weights below the line.
+
+    Returns
+    -------
+    successes, totals : int64 arrays of shape [k]
+        ``denominator^2 / squares`` rows at the weighted rate, both rounded; (0, 0) for a group
+        without weight. Equal weights give back the plain counts.
+
+    Examples
+    --------
+    >>> effective_counts([2.0], [6.0], [14.0])  # weights 1, 2 and 3, the second a success
+    (array([1]), array([3]))
+    """
+    above, below, squared = (
+        np.asarray(values, dtype=np.float64) for values in (numerator, denominator, squares)
+    )
+    known = below > 0
+    safe = np.where(known, below, 1.0)
+    totals = np.where(known, safe * (safe / np.where(known, squared, 1.0)), 0.0).round()
+    successes = (totals * np.where(known, above / safe, 0.0)).round()
+    return successes.astype(np.int64), totals.astype(np.int64)
+
+
+def _upper(p: np.ndarray, s: np.ndarray, z: float) -> float:
+    """Largest p_i - p_j + z sqrt(s_i^2 + s_j^2), without a k x k matrix.
+
+    The root is at most s_i + s_j, so only groups that could still lead are paired up.
+    """
+    high, low = p + z * s, z * s - p
+    i, j = _two_largest(high), _two_largest(low)
+    best = max(p[a] - p[b] + z * math.hypot(s[a], s[b]) for a in i for b in j if a != b)
+    rows = np.flatnonzero(high + low.max() >= best)
+    columns = np.flatnonzero(low + high.max() >= best)
+    size = max(1, _BLOCK // len(columns))
+    for block in (rows[start : start + size] for start in range(0, len(rows), size)):
+        pairs = np.hypot(s[block, None], s[columns]) * z + (p[block, None] - p[columns])
+        pairs[block[:, None] == columns] = -np.inf
+        best = max(best, pairs.max())
+    return float(best)
+
+
+def _two_largest(values: np.ndarray) -> np.ndarray:
+    return np.argpartition(values, len(values) - 2)[-2:]
+
+
+def _read_counts(successes: ArrayLike, totals: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    x, n = np.asarray(successes), np.asarray(totals)
+    if x.ndim != 1 or x.shape != n.shape:
+        raise ValueError(
+            "successes and totals must be two lists of one length, got shapes "
+            f"{list(x.shape)} and {list(n.shape)}."
+        )
+    for name, values in (("successes", x), ("totals", n)):
+        odd = values[values != np.floor(values)]
+        if odd.size or not np.isfinite(values).all():
+            raise ValueError(
+                f"{name} must be whole numbers, got {values.tolist()[:5]}; weighted rows go "
+                "through effective_counts first."
+            )
+    wrong = np.flatnonzero((x < 0) | (x > n))
+    if wrong.size:
+        first = wrong[0]
+        raise ValueError(
+            f"successes must lie between 0 and totals, got {x[first]} of {n[first]} at {first}."
+        )
+    return x[n > 0].astype(np.int64), n[n > 0].astype(np.int64)
+
+
+def _check_settings(confidence: float, n_draws: int, rank: int) -> None:
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}.")
+    if rank < 1:
+        raise ValueError(
+            f"n_draws must be at least {math.ceil(1 / (1 - confidence) - 1e-9) - 1} for a "
+            f"confidence of {confidence}, got {n_draws}."
+        )

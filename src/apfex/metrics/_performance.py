@@ -1,0 +1,89 @@
+"""Performance, overall and of the worst-off group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from apfex.groups import make_groups
+from apfex.metrics._inputs import (
+    check_indexes,
+    check_length,
+    encode,
+    read_column,
+    read_weight,
+)
+from apfex.metrics._tables import RateTable, check_choices, warn_left_out
+from apfex.rates import GroupIndex, RateSums, rate_sums
+
+
+def accuracy(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
+    """Share of rows whose decision is right, for labels of any number of classes.
+
+    Examples
+    --------
+    >>> accuracy(["a", "b", "c", "c"], ["a", "b", "c", "a"])
+    0.75
+    """
+    y, right, weight = _read(y_true, y_pred, sample_weight)
+    return float(_shares(right, torch.zeros_like(y), weight).rates(0))
+
+
+def balanced_accuracy(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
+    """Mean over the classes of the share of their rows whose decision is right.
+
+    A class that does not occur in ``y_true`` (or has no weight there) is left out.
+
+    Examples
+    --------
+    >>> balanced_accuracy([0, 0, 0, 1], [0, 0, 0, 0])
+    0.5
+    """
+    y, right, weight = _read(y_true, y_pred, sample_weight)
+    return float(_shares(right, y, weight).rates(0).nanmean())
+
+
+def worst_group_accuracy(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    sample_weight: Any = None,
+    min_count: float = 1,
+) -> float:
+    """Accuracy of the group that fares worst, over the cells of the crossing.
+
+    Groups of fewer than ``min_count`` rows are left out, and a :class:`NotEstimableWarning` names
+    them; NaN where none is left.
+
+    Examples
+    --------
+    >>> worst_group_accuracy([0, 1, 0, 1], [0, 1, 1, 1], sensitive_features=["F", "F", "M", "M"])
+    0.5
+    """
+    check_choices("accuracy", "intersectional", min_count)
+    check_indexes(y_true=y_true, sensitive_features=sensitive_features, sample_weight=sample_weight)
+    y, right, weight = _read(y_true, y_pred, sample_weight)
+    groups = make_groups(sensitive_features)
+    check_length("sensitive_features", len(groups.codes), "y_pred", len(y))
+    sums = _shares(right, GroupIndex.of(groups), weight)
+    rows = _shares(right, GroupIndex.of(groups), None).denominator
+    table = RateTable("accuracy", groups.names, groups.counts, (), sums, rows, None)
+    warn_left_out([table], min_count, 2, needed=1)
+    known = table.rates(min_count)[table.estimable(min_count)]
+    return float(known.min()) if len(known) else float("nan")
+
+
+def _read(y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Codes of the labels [n], whether each decision is right [1, n], weights [n]."""
+    check_indexes(y_true=y_true, y_pred=y_pred, sample_weight=sample_weight)
+    truth, decided = read_column("y_true", y_true), read_column("y_pred", y_pred)
+    check_length("y_pred", len(decided), "y_true", len(truth))
+    (y, codes), _ = encode([truth, decided])
+    return y, (y == codes).double()[None], read_weight(sample_weight, len(truth))
+
+
+def _shares(right: Tensor, groups: GroupIndex | Tensor, weight: Tensor | None) -> RateSums:
+    return rate_sums("dp", right, None, groups, weight)

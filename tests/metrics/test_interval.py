@@ -1,0 +1,244 @@
+import dataclasses
+import math
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import hypergeom, norm
+
+from apfex.metrics import NotEstimableWarning, effective_counts, gap_interval
+from apfex.metrics import _interval as interval_module
+from apfex.metrics import _null as null_module
+from apfex.metrics._null import null_law, smoothed, statistic
+
+
+@st.composite
+def counts(draw, most=12):
+    totals = draw(st.lists(st.integers(1, 60), min_size=2, max_size=most))
+    return [draw(st.integers(0, total)) for total in totals], totals
+
+
+def slow_statistic(p, s):
+    return max((p[i] - p[j]) / (s[i] + s[j]) for i, j in permutations(range(len(p)), 2))
+
+
+@given(counts())
+def test_statistic_is_the_largest_over_pairs(data):
+    p, s = smoothed(*map(np.array, data))
+    assert p.tolist() == [(x + 1) / (n + 2) for x, n in zip(*data, strict=True)]
+    assert (s**2).tolist() == pytest.approx(p * (1 - p) / (np.array(data[1]) + 2))
+    assert float(statistic(p, s)) == pytest.approx(slow_statistic(p, s), rel=1e-12)
+
+
+@pytest.mark.parametrize("k", [2, 7, 300])
+def test_statistic_takes_many_draws_at_once(k):
+    generator = np.random.default_rng(0)
+    totals = generator.integers(1, 200, k)
+    p, s = smoothed(generator.binomial(totals, 0.3, size=(20, k)), totals)
+    expected = [slow_statistic(*row) for row in zip(p, s, strict=True)] if k < 100 else None
+    found = statistic(p, s)
+    if expected is None:  # the root of max(p - c s) = min(p + c s)
+        c = found[:, None]
+        assert (p - c * s).max(1) == pytest.approx((p + c * s).min(1), abs=1e-12)
+    else:
+        assert found == pytest.approx(expected, rel=1e-12)
+
+
+@given(counts())
+def test_ends_follow_the_formulas(data):
+    result = gap_interval(*data, n_draws=99)
+    p, s = smoothed(*map(np.array, data))
+    c = result.critical
+    lower = max(0.0, np.max(p - c * s) - np.min(p + c * s))
+    assert result.lower == pytest.approx(lower, abs=1e-9)
+    pairs = permutations(range(len(p)), 2)
+    upper = max(p[i] - p[j] + norm.ppf(0.995) * math.hypot(s[i], s[j]) for i, j in pairs)
+    assert result.upper == pytest.approx(min(1.0, upper))
+    raw = [x / n for x, n in zip(*data, strict=True)]
+    assert result.gap == pytest.approx(max(raw) - min(raw))
+    assert 0 <= result.lower <= result.upper <= 1
+
+
+@given(counts(), st.sampled_from([0.5, 0.8, 0.9, 0.95, 0.99]))
+def test_lower_end_is_positive_exactly_when_parity_is_rejected(data, confidence):
+    result = gap_interval(*data, confidence=confidence, n_draws=199)
+    assert (result.lower > 0) == (result.p_value <= 1 - confidence + 1e-12)
+
+
+@given(counts())
+def test_lower_end_turns_positive_exactly_at_the_p_value(data):
+    n_draws = 199
+    p_value = gap_interval(*data, n_draws=n_draws).p_value
+    step = 1 / (n_draws + 1)
+    if step < p_value < 1:
+        assert gap_interval(*data, n_draws=n_draws, confidence=1 - p_value).lower > 0
+        stricter = gap_interval(*data, n_draws=n_draws, confidence=1 - p_value + step)
+        assert stricter.lower == 0.0
+
+
+def test_upper_end_does_not_depend_on_blocks_of_pairs(monkeypatch):
+    generator = np.random.default_rng(1)
+    for k in (2, 3, 40):
+        totals = generator.integers(1, 300, k)
+        data = generator.binomial(totals, generator.uniform(0, 1, k)), totals
+        p, s = smoothed(*data)
+        pairs = permutations(range(k), 2)
+        expected = max(p[i] - p[j] + 2.5 * math.hypot(s[i], s[j]) for i, j in pairs)
+        for block in (1, 50, 2**21):
+            monkeypatch.setattr(interval_module, "_BLOCK", block)
+            assert interval_module._upper(p, s, 2.5) == pytest.approx(expected, rel=1e-12)
+
+
+def exact_p_value(successes, totals):
+    """By enumeration of all tables of two groups with these margins."""
+    n, t = np.array(totals), sum(successes)
+    first = np.arange(max(0, t - n[1]), min(n[0], t) + 1)
+    found = statistic(*smoothed(np.stack([first, t - first], axis=1), n))
+    observed = float(statistic(*smoothed(np.array(successes), n)))
+    chance = hypergeom.pmf(first, n.sum(), t, n[0])
+    return chance[found >= observed * (1 - 1e-9)].sum()
+
+
+@pytest.mark.parametrize("totals", [(10, 10), (40, 15), (5, 200)])
+@pytest.mark.parametrize("share", [0.1, 0.4])
+def test_p_value_is_that_of_the_hypergeometric_law(totals, share):
+    for extra in (0, 1, 3, 5):
+        successes = [round(share * totals[0]), min(totals[1], round(share * totals[1]) + extra)]
+        exact = exact_p_value(successes, totals)
+        found = gap_interval(successes, totals, n_draws=19_999).p_value
+        error = math.sqrt(max(0.0, exact * (1 - exact)) / 20_000)
+        assert found == pytest.approx(exact, abs=4.5 * error + 1e-4)
+
+
+def test_null_law_keeps_margins_and_does_not_depend_on_blocks(monkeypatch):
+    totals = np.array([3, 50, 20])
+    whole = null_law(totals, 30, 500, np.random.default_rng(0))
+    monkeypatch.setattr(null_module, "_BLOCK", 40)
+    parts = null_law(totals, 30, 500, np.random.default_rng(0))
+    assert np.array_equal(whole.statistics, parts.statistics)
+    assert np.array_equal(whole.gaps, parts.gaps)
+    draws = null_module._draw(totals, 30, 400, np.random.default_rng(0))
+    assert (draws.sum(axis=1) == 30).all()
+    assert (draws <= totals).all()
+
+
+def test_noise_floor_is_the_raw_gap_at_parity():
+    result = gap_interval([30, 30, 30], [100, 100, 100], n_draws=9_999)
+    generator = np.random.default_rng(5)
+    order = np.repeat([1, 0], [90, 210])
+    gaps = [np.ptp(generator.permutation(order).reshape(3, 100).mean(1)) for _ in range(4_000)]
+    assert result.noise_floor == pytest.approx(np.mean(gaps), abs=0.003)
+    assert result.noise_floor_upper == pytest.approx(np.quantile(gaps, 0.95), abs=0.011)
+    assert result.gap == 0.0
+    assert result.p_value == 1.0
+
+
+@given(counts(), st.randoms(use_true_random=False))
+@settings(max_examples=30)
+def test_order_of_groups_and_groups_without_rows_do_not_matter(data, random):
+    pairs = [*zip(*data, strict=True), (0, 0), (0, 0)]
+    random.shuffle(pairs)
+    successes, totals = zip(*pairs, strict=True)
+    assert gap_interval(successes, totals, n_draws=99) == gap_interval(*data, n_draws=99)
+
+
+def test_seeds_fix_the_draws():
+    data = [12, 30, 25], [50, 60, 70]
+    assert gap_interval(*data) == gap_interval(*data, random_state=np.random.default_rng(0))
+    assert gap_interval(*data, random_state=1).critical != gap_interval(*data).critical
+    np.random.seed(0)  # noqa: NPY002 - the global state must not matter
+    assert gap_interval(*data) == gap_interval(*data, random_state=0)
+
+
+def test_tables_without_any_success_or_failure_are_at_parity():
+    for successes in ([0, 0], [100, 2]):
+        result = gap_interval(successes, [100, 2])
+        assert (result.gap, result.lower, result.p_value) == (0.0, 0.0, 1.0)
+        assert 0 < result.upper < 1
+
+
+def test_higher_confidence_widens_the_interval():
+    results = [gap_interval([20, 60], [100, 100], confidence=c) for c in (0.8, 0.95, 0.99)]
+    lowers, uppers = [r.lower for r in results], [r.upper for r in results]
+    assert lowers == sorted(lowers, reverse=True)
+    assert uppers == sorted(uppers)
+    assert min(lowers) > 0
+
+
+def test_thousands_of_groups_are_no_trouble():
+    generator = np.random.default_rng(0)
+    tables = generator.integers(1, 80, (9, 3_000))
+    results = [gap_interval(generator.binomial(n, 0.4), n, n_draws=99) for n in tables]
+    assert {result.n_groups for result in results} == {3_000}
+    assert 0.1 < np.median([result.p_value for result in results]) < 0.9
+
+
+def test_more_rows_than_an_urn_can_hold_are_approximate():
+    result = gap_interval([300_000_000, 300_100_000], [10**9, 10**9])
+    assert result.approximate
+    assert result.p_value <= 0.05
+    assert not gap_interval([30, 31], [100, 100]).approximate
+    # The binomial law of very large tables agrees with the hypergeometric one just below.
+    near = gap_interval([120_000, 121_500], [400_000, 400_000])
+    original = null_module._LARGEST_URN
+    try:
+        null_module._LARGEST_URN = 0
+        far = gap_interval([120_000, 121_500], [400_000, 400_000])
+    finally:
+        null_module._LARGEST_URN = original
+    assert far.critical == pytest.approx(near.critical, rel=0.08)
+    assert far.lower == pytest.approx(near.lower, abs=3e-4)
+
+
+@pytest.mark.parametrize("data", [([3], [5]), ([], []), ([0, 4], [0, 9])])
+def test_fewer_than_two_groups_give_nan_and_a_warning(data):
+    with pytest.warns(NotEstimableWarning, match="needs two groups with rows") as seen:
+        result = gap_interval(*data)
+    assert seen[0].filename == __file__
+    assert np.isnan([result.gap, result.lower, result.upper, result.p_value]).all()
+    assert result.n_groups == sum(total > 0 for total in data[1])
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        (([1, 2], [3]), {}, r"one length, got shapes \[2\] and \[1\]"),
+        (([[1]], [[3]]), {}, "one length"),
+        (([1.5, 2], [3, 3]), {}, "successes must be whole numbers.*effective_counts"),
+        (([1, 2], [3, np.nan]), {}, "totals must be whole numbers"),
+        (([4, 1], [3, 3]), {}, "between 0 and totals, got 4 of 3 at 0"),
+        (([1, -1], [3, 3]), {}, "between 0 and totals, got -1 of 3 at 1"),
+        (([1, 2], [3, 3]), {"confidence": 1.0}, "confidence must lie between 0 and 1, got 1.0"),
+        (([1, 2], [3, 3]), {"n_draws": 18}, "n_draws must be at least 19 for a .*0.95, got 18"),
+    ],
+)
+def test_bad_counts_are_named(data, options, message):
+    with pytest.raises(ValueError, match=message):
+        gap_interval(*data, **options)
+
+
+def test_result_is_a_value():
+    result = gap_interval([1, 2], [3, 3])
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        result.gap = 0.0  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@given(counts())
+def test_equal_weights_give_back_the_counts(data):
+    successes, totals = map(np.array, data)
+    for weight in (1.0, 0.3, 7.0):
+        found = effective_counts(successes * weight, totals * weight, totals * weight**2)
+        assert found[0].tolist() == successes.tolist()
+        assert found[1].tolist() == totals.tolist()
+
+
+@given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=30), st.floats(0, 1))
+def test_unequal_weights_count_for_fewer_rows(weights, share):
+    total, squares = math.fsum(weights), math.fsum(w * w for w in weights)
+    ((x,), (n,)) = effective_counts([share * total], [total], [squares])
+    assert 1 <= n <= len(weights)
+    assert n == pytest.approx(total**2 / squares, abs=0.51)
+    assert 0 <= x <= n
+    assert effective_counts([0.0], [0.0], [0.0])[1].tolist() == [0]

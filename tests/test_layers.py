@@ -1,0 +1,72 @@
+"""Data flows one way: a room imports only what stands to its left."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import apfex
+
+SOURCE = Path(apfex.__file__).parent
+FOUNDATION = {"relaxations", "solvers", "front", "tables"}
+"""Below all others; they know nothing of fairness or of each other."""
+ROOMS = [
+    "groups",
+    "rates",
+    "metrics",
+    "objectives",
+    "gradients",
+    "history",
+    "strategies",
+    "constraints",
+    "optimizer",
+    "datasets",
+]
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported_rooms(path: Path) -> set[str]:
+    rooms = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        modules = []
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            modules = [node.module or ""]
+            if node.module == "apfex":
+                modules = [f"apfex.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        rooms |= {m.split(".")[1] for m in modules if m.startswith("apfex.")}
+    return rooms
+
+
+FILES = [
+    path
+    for path in sorted(SOURCE.rglob("*.py"))
+    if path.parent != SOURCE or room_of(path) != "__init__"
+]
+
+
+def test_every_room_has_its_place():
+    assert {room_of(path) for path in FILES} == FOUNDATION | set(ROOMS)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_run_one_way(path):
+    room = room_of(path)
+    allowed = {room} | (set() if room in FOUNDATION else FOUNDATION)
+    if room in ROOMS:
+        allowed |= set(ROOMS[: ROOMS.index(room)])
+    assert imported_rooms(path) <= allowed
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_private_files_are_imported_only_within_their_room(path):
+    room = room_of(path)
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("apfex."):
+            parts = (node.module or "").split(".")
+            assert not any(p.startswith("_") for p in parts[1:]) or parts[1] == room
