@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable
 
@@ -179,7 +180,18 @@ def machine() -> str:
     )
 
 
+ALLOCATOR = {
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 32),
+    "MALLOC_TOP_PAD_": str(1 << 28),
+}
+"""Keeps freed memory. By default glibc hands large blocks back to the system at times, and the
+page faults of the next step then hit one method or another, and are larger than what is measured."""
+
+
 def main() -> None:
+    if not ALLOCATOR.keys() <= os.environ.keys():
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ALLOCATOR})
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--json", help="file for the figures")

@@ -82,38 +82,15 @@ def jacobian(
     """
     if cotangents is None:
         cotangents = torch.eye(len(values), dtype=values.dtype, device=values.device)
+
+    def pull_back(row: Tensor, keep: bool = retain_graph) -> tuple[Tensor, ...]:
+        return torch.autograd.grad(values, inputs, row, retain_graph=keep, materialize_grads=True)
+
     if batched:
-        blocks = torch.autograd.grad(
-            values,
-            inputs,
-            cotangents,
-            is_grads_batched=True,
-            retain_graph=retain_graph,
-            allow_unused=True,
-        )
-    else:
-        blocks = _one_by_one(values, inputs, cotangents, retain_graph)
-    return Jacobian(
-        tuple(
-            tensor.new_zeros((len(cotangents), *tensor.shape)) if block is None else block
-            for tensor, block in zip(inputs, blocks, strict=True)
-        )
-    )
-
-
-def _one_by_one(
-    values: Tensor, inputs: Sequence[Tensor], cotangents: Tensor, retain_graph: bool
-) -> list[Tensor | None]:
+        return Jacobian(torch.vmap(pull_back)(cotangents))
     last = len(cotangents) - 1
-    rows = [
-        torch.autograd.grad(
-            values, inputs, row, retain_graph=retain_graph or i < last, allow_unused=True
-        )
-        for i, row in enumerate(cotangents)
-    ]
-    return [
-        None if column[0] is None else torch.stack(column) for column in zip(*rows, strict=True)
-    ]
+    rows = [pull_back(row, retain_graph or i < last) for i, row in enumerate(cotangents)]
+    return Jacobian(tuple(torch.stack(column) for column in zip(*rows, strict=True)))
 
 
 @torch.no_grad()

@@ -1,14 +1,15 @@
-# ruff: noqa: ARG005
-"""Rates of groups: numerators over denominators, defined once for training and for audit.
+"""Rates of groups, defined once for training and for audit.
 
-A rate is a share of a group. Its numerator and denominator are sums over rows, so batches and
-workers simply add up, and the rates of parent groups follow from those of their cells. With soft
-decisions in [0, 1] a rate is differentiable; with hard ones it is the usual metric.
+Everything starts from the four *masses* of a group: the negatives and positives that are selected,
+and all its negatives and positives. Masses are sums over rows, so batches and workers simply add
+up, and those of parent groups follow from those of their cells. A rate is a quotient of two sums
+of masses. With soft decisions in [0, 1] it is differentiable; with hard ones it is the usual
+metric.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, final
 
@@ -17,7 +18,16 @@ from torch import Tensor
 
 from apfex.groups import Groups
 
-__all__ = ["RATES", "GroupIndex", "Rate", "RateName", "RateSums", "gap", "rate_sums"]
+__all__ = [
+    "RATES",
+    "GroupIndex",
+    "Rate",
+    "RateName",
+    "RateSums",
+    "gap",
+    "group_masses",
+    "rate_sums",
+]
 
 RateName = Literal["dp", "tpr", "fpr", "tnr", "fnr", "ppv", "accuracy"]
 
@@ -25,25 +35,29 @@ RateName = Literal["dp", "tpr", "fpr", "tnr", "fnr", "ppv", "accuracy"]
 @final
 @dataclass(frozen=True)
 class Rate:
-    """A share of rows: who counts below the line, and who of those above it.
+    """A quotient of two sums of masses.
 
-    ``counted`` and ``met`` map decisions s and labels y, both in [0, 1], to row weights; the
-    numerator sums ``counted * met``. ``counted`` is None where every row counts.
+    Each entry says how often a mass is counted: selected negatives, selected positives, all
+    negatives, all positives.
     """
 
-    counted: Callable[[Tensor, Tensor], Tensor] | None
-    met: Callable[[Tensor, Tensor], Tensor]
-    needs_labels: bool = True
+    numerator: tuple[int, int, int, int]
+    denominator: tuple[int, int, int, int]
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether negatives and positives are treated differently."""
+        return any(part[::2] != part[1::2] for part in (self.numerator, self.denominator))
 
 
 RATES: dict[RateName, Rate] = {
-    "dp": Rate(None, lambda s, y: s, needs_labels=False),
-    "tpr": Rate(lambda s, y: y, lambda s, y: s),
-    "fpr": Rate(lambda s, y: 1 - y, lambda s, y: s),
-    "tnr": Rate(lambda s, y: 1 - y, lambda s, y: 1 - s),
-    "fnr": Rate(lambda s, y: y, lambda s, y: 1 - s),
-    "ppv": Rate(lambda s, y: s, lambda s, y: y),
-    "accuracy": Rate(None, lambda s, y: s * y + (1 - s) * (1 - y)),
+    "dp": Rate((1, 1, 0, 0), (0, 0, 1, 1)),
+    "tpr": Rate((0, 1, 0, 0), (0, 0, 0, 1)),
+    "fpr": Rate((1, 0, 0, 0), (0, 0, 1, 0)),
+    "tnr": Rate((-1, 0, 1, 0), (0, 0, 1, 0)),
+    "fnr": Rate((0, -1, 0, 1), (0, 0, 0, 1)),
+    "ppv": Rate((0, 1, 0, 0), (1, 1, 0, 0)),
+    "accuracy": Rate((-1, 1, 1, 0), (0, 0, 1, 1)),
 }
 """Selection rate (demographic parity), true positive rate (equal opportunity), ..."""
 
@@ -117,15 +131,13 @@ class GroupIndex:
         sums = sums.index_add(-1, codes, values)
         return sums[..., : self.n_groups] if self.has_outsiders else sums
 
-    def counts(self, dtype: torch.dtype) -> Tensor:
-        """Rows (or soft mass) in each group, shape [k]; computed once where nothing is learned."""
-        if self.memberships is not None:
-            return self.memberships.to(dtype).sum(0)
+    def cells(self, labels: Tensor) -> Tensor:
+        """Number of each row's group and label 0 or 1 together, as ``2 * code + label``."""
         assert self.codes is not None
-        if "_counts" not in self.__dict__:
-            ones = torch.ones(self.n_rows, dtype=torch.float64, device=self.codes.device)
-            self.__dict__["_counts"] = self.sum(ones)
-        return self.__dict__["_counts"].to(dtype)
+        codes = self.codes.to(labels.device)
+        if self.has_outsiders:
+            codes = torch.where(codes < 0, self.n_groups, codes)
+        return 2 * codes + labels.long()
 
 
 @final
@@ -204,48 +216,83 @@ def rate_sums(
     index = groups if isinstance(groups, GroupIndex) else GroupIndex.of(groups)
     names = (name,) if isinstance(name, str) else tuple(name)
     labels = _labels(names, decisions, y, multiclass)
-    weight = None if sample_weight is None else sample_weight.to(decisions.dtype)
-    above, below = [], []
+    masses = group_masses(decisions, labels, index, sample_weight)
+    parts = []
     for one in names:
-        counted, met = _row_weights(one, decisions, labels, weight, multiclass)
-        below.append(index.counts(decisions.dtype) if counted is None else index.sum(counted))
-        above.append(met if counted is None else counted * met)
-    if isinstance(name, str):
-        numerator, denominator = index.sum(above[0]), below[0]
-    else:
-        numerator = index.sum(torch.stack(torch.broadcast_tensors(*above)))
-        denominator = torch.stack([part.expand(numerator.shape[1:]) for part in below])
-    return RateSums(numerator, denominator.expand_as(numerator))
+        counted = masses
+        if multiclass and one == "accuracy":
+            right = (decisions * labels).sum(-2, keepdim=True).expand_as(decisions)
+            counted = group_masses(right, torch.ones_like(labels), index, sample_weight)
+        coefficients = (RATES[one].numerator, RATES[one].denominator)
+        parts.append(counted @ counted.new_tensor(coefficients).T)
+    sums = parts[0] if isinstance(name, str) else torch.stack(parts)
+    return RateSums(sums[..., 0], sums[..., 1])
+
+
+def group_masses(
+    decisions: Tensor, labels: Tensor, index: GroupIndex, sample_weight: Tensor | None = None
+) -> Tensor:
+    """Selected negatives and positives, and all negatives and positives, of each group.
+
+    Parameters
+    ----------
+    decisions : Tensor of shape [..., n], or [..., c, n]
+        Soft or hard decisions in [0, 1].
+    labels : Tensor of shape [n], or [c, n]
+        0 or 1; with [c, n] one row of labels for each row of decisions.
+    index : GroupIndex
+    sample_weight : Tensor of shape [n], optional
+
+    Returns
+    -------
+    Tensor of shape [..., k, 4], or [..., c, k, 4]
+
+    Examples
+    --------
+    >>> index = GroupIndex.of(torch.tensor([0, 0, 1]))
+    >>> group_masses(torch.tensor([1.0, 0.0, 1.0]), torch.tensor([1, 1, 0]), index)
+    tensor([[0., 1., 0., 2.],
+            [1., 0., 1., 0.]])
+    """
+    ones = torch.ones_like(labels, dtype=decisions.dtype)
+    total = ones if sample_weight is None else ones * sample_weight.to(decisions.dtype)
+    selected = decisions if sample_weight is None else decisions * total
+    if index.memberships is not None:
+        h = index.memberships.to(decisions.dtype)
+        y = labels.to(decisions.dtype)
+        parts = [selected * (1 - y), selected * y, total * (1 - y), total * y]
+        return torch.stack([(part @ h).expand(*selected.shape[:-1], -1) for part in parts], -1)
+    cells = index.cells(labels)
+    size = 2 * (index.n_groups + index.has_outsiders)
+    sums = [_add_up(part, cells, size)[..., : 2 * index.n_groups] for part in (selected, total)]
+    pairs = [part.unflatten(-1, (index.n_groups, 2)) for part in sums]
+    return torch.cat([pairs[0], pairs[1].expand_as(pairs[0])], -1)
+
+
+def _add_up(values: Tensor, cells: Tensor, size: int) -> Tensor:
+    """Sums of values [..., n] by cell [n], or of [..., c, n] by [c, n], to [..., size]."""
+    if cells.ndim == 1:
+        return values.new_zeros((*values.shape[:-1], size)).index_add(-1, cells, values)
+    classes = len(cells)
+    apart = (cells + size * torch.arange(classes, device=cells.device).unsqueeze(1)).flatten()
+    flat = values.expand(*values.shape[:-2], *cells.shape).flatten(-2)
+    sums = values.new_zeros((*flat.shape[:-1], classes * size)).index_add(-1, apart, flat)
+    return sums.unflatten(-1, (classes, size))
 
 
 def _labels(
     names: Sequence[RateName], decisions: Tensor, y: Tensor | None, multiclass: bool
 ) -> Tensor:
-    """Labels as 0 and 1 in the shape of a decision."""
+    """Labels as 0 and 1: [n], or [c, n] for each class against the rest."""
     if y is None:
         needed = [name for name in names if RATES[name].needs_labels]
         if needed:
             raise ValueError(f"y must be given for the rate {needed[0]!r}, got None.")
-        return decisions
+        return torch.zeros(decisions.shape[-1:], dtype=torch.int64, device=decisions.device)
     if not multiclass:
-        return y.to(decisions.dtype)
+        return y
     classes = torch.arange(decisions.shape[-2], device=y.device).unsqueeze(-1)
-    return (y == classes).to(decisions.dtype)
-
-
-def _row_weights(
-    name: RateName, decisions: Tensor, labels: Tensor, weight: Tensor | None, multiclass: bool
-) -> tuple[Tensor | None, Tensor]:
-    """Who counts below the line (None: every row, once), and how far each of them meets it."""
-    rate = RATES[name]
-    if multiclass and name == "accuracy":
-        met = (decisions * labels).sum(-2, keepdim=True).expand_as(decisions)
-    else:
-        met = rate.met(decisions, labels)
-    if rate.counted is None:
-        return weight, met
-    counted = rate.counted(decisions, labels)
-    return counted if weight is None else counted * weight, met
+    return (y == classes).long()
 
 
 def gap(rates: Tensor) -> Tensor:

@@ -10,7 +10,6 @@ from apfex.objectives._ccr import MulticlassCCRLoss
 from apfex.objectives._fairness import FairnessLoss
 from apfex.objectives._joint import Objectives
 from apfex.objectives._padh import DPLoss, TPRLoss
-from apfex.objectives._pairs import pairwise_gap
 from apfex.objectives._task import CrossEntropy, SquaredError
 
 __all__ = [
@@ -22,5 +21,4 @@ __all__ = [
     "Objectives",
     "SquaredError",
     "TPRLoss",
-    "pairwise_gap",
 ]

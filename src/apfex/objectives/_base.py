@@ -65,6 +65,14 @@ class Batch:
         return self.y.to(self.scores.dtype)
 
     @cached_property
+    def one_vs_rest(self) -> Tensor:
+        """Labels as 0 and 1: [n], or [c, n] for each class against the rest."""
+        if not self.is_multiclass:
+            return self.y
+        classes = torch.arange(self.scores.shape[1], device=self.y.device)
+        return (self.y == classes.unsqueeze(-1)).long()
+
+    @cached_property
     def probabilities(self) -> Tensor:
         """Probability of the positive class [n], or of each class [c, n]."""
         if self.is_multiclass:

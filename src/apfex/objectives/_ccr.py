@@ -9,9 +9,9 @@ from torch import Tensor
 
 from apfex.groups import Groups, soft_memberships
 from apfex.objectives._base import Batch, check_batch, check_task_weight, need_groups, read_groups
-from apfex.objectives._pairs import pairwise_gap
+from apfex.objectives._gaps import soft_gaps
 from apfex.objectives._task import CrossEntropy
-from apfex.rates import GroupIndex, rate_sums
+from apfex.rates import GroupIndex
 
 
 @final
@@ -83,11 +83,16 @@ class MulticlassCCRLoss:
         if index.memberships is not None:
             memberships = soft_memberships(index.memberships, self.threshold, self.width)
             index = GroupIndex(None, memberships, index.n_groups)
-        sums = rate_sums(
-            self.rate, batch.probabilities, batch.y, index, batch.sample_weight, multiclass=True
+        gaps = soft_gaps(
+            [self.rate],
+            batch.probabilities,
+            batch.one_vs_rest,
+            index,
+            batch.sample_weight,
+            "smooth_mean",
+            self.min_mass,
         )
-        gap = pairwise_gap(sums, min_mass=self.min_mass).mean()
-        return gap + self.task_weight * batch.cross_entropy
+        return gaps.mean() + self.task_weight * batch.cross_entropy
 
     def typical_scale(self, n_classes: int) -> float:
         """Largest difference plus the share of an uninformed model's task loss.

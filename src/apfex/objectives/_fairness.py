@@ -11,9 +11,10 @@ from torch import Tensor
 
 from apfex.groups import Groups
 from apfex.objectives._base import Batch, check_batch, check_task_weight, need_groups, read_groups
-from apfex.objectives._pairs import Aggregate, pairwise_gap
+from apfex.objectives._gaps import soft_gaps
+from apfex.objectives._pairs import Aggregate
 from apfex.objectives._task import CrossEntropy
-from apfex.rates import RATES, GroupIndex, RateName, RateSums, rate_sums
+from apfex.rates import RATES, GroupIndex, RateName
 from apfex.relaxations import ccr_step, identity_step, tanh_step
 
 Relaxation = Literal["tanh", "ccr", "identity"]
@@ -33,7 +34,9 @@ class FairnessLoss:
     task_weight : float
         Share of the cross-entropy that is added.
     aggregate : {"smooth_mean", "mean", "max", "smooth_max"}
-        How the pairs are summed up, see :func:`pairwise_gap`.
+        Mean of :func:`~apfex.relaxations.smooth_abs` of the differences, the same with ``|.|``,
+        the largest difference, or a smooth largest (:func:`~apfex.relaxations.smooth_max` of the
+        rates plus that of their negatives). All take O(k log k) for k groups.
     min_mass : float
         A group whose denominator in the batch is smaller is left out of all pairs.
 
@@ -84,14 +87,8 @@ class FairnessLoss:
 
     def evaluate(self, batch: Batch, index: GroupIndex | None) -> Tensor:
         """Return the loss of a checked batch."""
-        sums = soft_sums([self], batch, need_groups(index, self))
-        return self.from_gaps(pairwise_gap(sums, self.aggregate, self.min_mass)[0], batch)
-
-    def from_gaps(self, gaps: Tensor, batch: Batch) -> Tensor:
-        """Turn gaps, of shape [] or [c], into the loss."""
-        if batch.is_multiclass:
-            gaps = gaps.mean() if self.aggregate in ("mean", "smooth_mean") else torch.amax(gaps)
-        return torch.add(gaps, batch.cross_entropy, alpha=self.task_weight)
+        gaps = fairness_gaps([self], batch, need_groups(index, self))
+        return torch.add(gaps[0], batch.cross_entropy, alpha=self.task_weight)
 
     @property
     def step(self) -> Callable[[Tensor], Tensor]:
@@ -103,14 +100,18 @@ class FairnessLoss:
         return 1.0 + self.task_weight * CrossEntropy().typical_scale(n_classes)
 
 
-def soft_sums(losses: Sequence[FairnessLoss], batch: Batch, index: GroupIndex) -> RateSums:
-    """Soft rates of losses that share a step, along a new leading axis."""
-    labels = batch.y if batch.is_multiclass else batch.labels
-    return rate_sums(
+def fairness_gaps(losses: Sequence[FairnessLoss], batch: Batch, index: GroupIndex) -> Tensor:
+    """Gaps [r] of losses that differ in rate and task weight only."""
+    first = losses[0]
+    gaps = soft_gaps(
         [loss.rate for loss in losses],
-        batch.decisions(losses[0].step),
-        labels,
+        batch.decisions(first.step),
+        batch.one_vs_rest,
         index,
         batch.sample_weight,
-        multiclass=batch.is_multiclass,
+        first.aggregate,
+        first.min_mass,
     )
+    if not batch.is_multiclass:
+        return gaps
+    return gaps.mean(0) if first.aggregate in ("mean", "smooth_mean") else gaps.amax(0)

@@ -11,13 +11,10 @@ from torch import Tensor
 
 from apfex.groups import Groups
 from apfex.objectives._base import Batch, Objective, check_batch, need_groups, read_groups
-from apfex.objectives._fairness import FairnessLoss, soft_sums
-from apfex.objectives._pairs import pairwise_gap
-from apfex.rates import GroupIndex, RateSums
+from apfex.objectives._fairness import FairnessLoss, fairness_gaps
+from apfex.rates import GroupIndex
 
 Grouping = Groups | Tensor | None
-_Family = dict[int, tuple[GroupIndex, dict[int, FairnessLoss]]]
-"""Losses by position, under the groups that they share."""
 
 
 @final
@@ -66,18 +63,28 @@ class Objectives:
         batch = check_batch(scores, y, sample_weight)
         indexes = self._indexes(groups, scores.shape[0])
         losses: dict[int, Tensor] = {}
-        families: dict[tuple, _Family] = {}
+        families: dict[tuple, list[int]] = {}
         for position, objective in enumerate(self.members):
             if isinstance(objective, FairnessLoss):
-                key = (objective.step, objective.aggregate, objective.min_mass)
-                family = families.setdefault(key, {})
                 index = need_groups(indexes[position], objective)
-                family.setdefault(id(index), (index, {}))[1][position] = objective
+                key = (objective.step, objective.aggregate, objective.min_mass, id(index))
+                families.setdefault(key, []).append(position)
             else:
                 losses[position] = objective.evaluate(batch, indexes[position])
-        for family in families.values():
-            losses |= _evaluate_family(family, batch)
+        for positions in families.values():
+            losses |= self._evaluate_family(positions, batch, indexes[positions[0]])
         return torch.stack([losses[position] for position in range(len(self))])
+
+    def _evaluate_family(
+        self, positions: Sequence[int], batch: Batch, index: GroupIndex | None
+    ) -> dict[int, Tensor]:
+        """Fairness losses that differ in rate and task weight only, from one pass over the rows."""
+        losses = [self.members[position] for position in positions]
+        family = [loss for loss in losses if isinstance(loss, FairnessLoss)]
+        gaps = fairness_gaps(family, batch, need_groups(index, family[0]))
+        shares = gaps.new_tensor([loss.task_weight for loss in family])
+        values = torch.addcmul(gaps, shares, batch.cross_entropy)
+        return dict(zip(positions, values.unbind(0), strict=True))
 
     def _indexes(self, groups: Grouping | Sequence[Grouping], n: int) -> list[GroupIndex | None]:
         if groups is None or isinstance(groups, (Groups, Tensor)):
@@ -91,31 +98,3 @@ class Objectives:
             )
         read = {id(grouping): read_groups(grouping, n) for grouping in given}
         return [read[id(grouping)] for grouping in given]
-
-
-def _evaluate_family(family: _Family, batch: Batch) -> dict[int, Tensor]:
-    """Fairness losses that differ in rate, groups and task weight only, in one go."""
-    parts = [soft_sums(list(same.values()), batch, index) for index, same in family.values()]
-    members = {position: loss for _, same in family.values() for position, loss in same.items()}
-    first = next(iter(members.values()))
-    gaps = pairwise_gap(_stack(parts), first.aggregate, first.min_mass)
-    return {
-        position: loss.from_gaps(gap, batch)
-        for (position, loss), gap in zip(members.items(), gaps.unbind(0), strict=True)
-    }
-
-
-def _stack(parts: Sequence[RateSums]) -> RateSums:
-    """Put sums under each other; a grouping with fewer groups gets empty ones."""
-    if len(parts) == 1:
-        return parts[0]
-    most = max(part.numerator.shape[-1] for part in parts)
-
-    def padded(sums: Tensor) -> Tensor:
-        missing = most - sums.shape[-1]
-        return torch.nn.functional.pad(sums, (0, missing)) if missing else sums
-
-    return RateSums(
-        torch.cat([padded(part.numerator) for part in parts]),
-        torch.cat([padded(part.denominator) for part in parts]),
-    )

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from apfex.groups import Groups
 from apfex.objectives._base import Batch, check_batch, check_task_weight, need_groups, read_groups
-from apfex.objectives._pairs import pairwise_gap
+from apfex.objectives._gaps import soft_gaps
 from apfex.objectives._task import SquaredError
-from apfex.rates import GroupIndex, RateName, rate_sums
+from apfex.rates import GroupIndex, RateName
 from apfex.relaxations import tanh_step
 
 Form = Literal["plain", "masked"]
@@ -53,15 +53,14 @@ class _TwoGroupLoss(ABC):
 
     def evaluate(self, batch: Batch, index: GroupIndex | None) -> Tensor:
         """Return the loss of a checked batch."""
-        self._check_two(batch, need_groups(index, self))
+        index = self._two_groups(batch, need_groups(index, self))
         default = 5.0 if self.form == "plain" else self.published_steepness
         decisions = tanh_step(batch.probabilities, steepness=self.steepness or default)
         if self.form == "masked":
             decisions = torch.where(decisions > 0.5, decisions, 0.0)
-        sums = rate_sums(
-            self.rate, decisions, batch.labels, need_groups(index, self), batch.sample_weight
-        )
-        gap = pairwise_gap(sums, "mean")
+        gap = soft_gaps(
+            [self.rate], decisions, batch.y, index, batch.sample_weight, "mean", min_mass=1e-3
+        )[0]
         p = batch.probabilities
         return gap + self.task_weight * batch.squared_error + self.beta * batch.mean(p * p)
 
@@ -70,7 +69,7 @@ class _TwoGroupLoss(ABC):
         task = self.task_weight * SquaredError().typical_scale(n_classes)
         return 1.0 + task + self.beta / n_classes**2
 
-    def _check_two(self, batch: Batch, index: GroupIndex) -> None:
+    def _two_groups(self, batch: Batch, index: GroupIndex) -> GroupIndex:
         if batch.is_multiclass:
             raise ValueError(
                 f"scores must have shape [n] for {type(self).__name__}, got "
@@ -81,6 +80,7 @@ class _TwoGroupLoss(ABC):
                 f"groups must be two for {type(self).__name__}, got {index.n_groups}; "
                 "use FairnessLoss for more."
             )
+        return index
 
 
 @final

@@ -1,21 +1,23 @@
 """From the rates of k groups to one number: mean, largest or smoothed difference of pairs.
 
-Each form is a function of rates that returns value *and* slope, so that the graph holds one node
-instead of some thirty on tensors of k numbers, whose bookkeeping would cost more than the maths.
+Each form returns its value *and* its slope by the rates. The arrays hold a handful of numbers, on
+which a numpy call costs a tenth of a torch call, so on a CPU they are numpy's; on a GPU they stay
+there. The functions are written for both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from apfex.rates import RateSums
-from apfex.relaxations import smooth_max
-
 Aggregate = Literal["mean", "smooth_mean", "max", "smooth_max"]
+Array = Any
+"""A float64 numpy array or tensor of shape [..., k]."""
 
 WIDTH = 1e-3
 """Half-width of the rounded part of the smooth absolute value, see ``smooth_abs``."""
@@ -25,104 +27,80 @@ _MOST_CROSSED = 32
 """Up to this many groups the k x k differences are taken as they are; beyond, prefix sums."""
 
 
-def pairwise_gap(
-    sums: RateSums, aggregate: Aggregate = "smooth_mean", min_mass: float = 1e-3
-) -> Tensor:
-    """Difference of group rates over all unordered pairs.
+def small(tensor: Tensor) -> Array:
+    """A tensor of few numbers in float64: as a numpy array if it lives on the CPU."""
+    tensor = tensor.detach().double()
+    return tensor.numpy() if tensor.device.type == "cpu" else tensor
+
+
+def gap_and_slopes(
+    above: Array, below: Array, aggregate: Aggregate, min_mass: float
+) -> tuple[Array, Array, Array]:
+    """Gap of the rates ``above / below``, and its slopes by both.
 
     Parameters
     ----------
-    sums : RateSums of shape [..., k]
+    above, below : arrays of shape [..., k]
     aggregate : {"smooth_mean", "mean", "max", "smooth_max"}
-        Mean of :func:`~apfex.relaxations.smooth_abs` of the differences, the same with ``|.|``,
-        the largest difference, or a smooth largest
-        (:func:`~apfex.relaxations.smooth_max` of the rates plus that of their negatives).
     min_mass : float
         A group with a smaller denominator is left out.
 
     Returns
     -------
-    Tensor of shape [...]
-        0, with a gradient of 0, where fewer than two groups are left. Time O(k log k). It can be
-        differentiated once.
-
-    Examples
-    --------
-    >>> sums = RateSums(torch.tensor([1.0, 4.0, 7.0]), torch.tensor([10.0, 10.0, 10.0]))
-    >>> pairwise_gap(sums, "max")
-    tensor(0.6000)
-    >>> pairwise_gap(sums, "mean")
-    tensor(0.4000)
+    gap : array of shape [...]
+        0, with slopes of 0, where fewer than two groups are left.
+    by_above, by_below : arrays of shape [..., k]
     """
-    return _Gap.apply(sums.numerator, sums.denominator, _AGGREGATES[aggregate], min_mass)
+    xp = torch if isinstance(above, Tensor) else np
+    known = below >= min_mass
+    count = (known + 0.0 * below).sum(-1)[..., None]  # in float64, for either library
+    safe = xp.where(known, below, 1.0)
+    rates = xp.where(known, above / safe, 0.0)
+    gap, slope = _AGGREGATES[aggregate](xp, rates, known, count)
+    by_above = xp.where(known & (count >= 2), slope / safe, 0.0)
+    return xp.where(count[..., 0] >= 2, gap, 0.0), by_above, -by_above * rates
 
 
-class _Gap(torch.autograd.Function):
-    """The gap of rates [..., k]; its slope is computed with its value."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, above: Tensor, below: Tensor, aggregate: Callable, min_mass: float
-    ) -> Tensor:
-        known = below >= min_mass
-        count = known.sum(-1, keepdim=True)
-        rates = torch.where(known, above / below, 0.0).double()
-        total, slope = aggregate(rates, known, count)
-        paired = known & (count >= 2)
-        per_row = torch.where(paired, slope / below, 0.0).to(above.dtype)
-        ctx.save_for_backward(per_row, rates)
-        return torch.where(paired.any(-1), total, 0.0).to(above.dtype)
-
-    @staticmethod
-    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
-        per_row, rates = ctx.saved_tensors
-        to_above = grad_outputs[0].unsqueeze(-1) * per_row
-        to_below = -to_above * rates.to(to_above.dtype) if ctx.needs_input_grad[1] else None
-        return to_above, to_below, None, None
-
-
-def _mean(v: Tensor, known: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+def _mean(xp: ModuleType, v: Array, known: Array, count: Array) -> tuple[Array, Array]:
     """Sorted form: of q numbers the i-th smallest is added 2i - q + 1 times."""
-    order = torch.where(known, v, torch.inf).argsort(-1)
-    rank = torch.empty_like(order).scatter_(
-        -1, order, torch.arange(v.shape[-1], device=v.device).expand_as(order)
-    )
-    slope = torch.where(known, 2 * rank - count + 1, 0) / _n_pairs(count)
+    rank = xp.where(known, v, xp.inf).argsort(-1).argsort(-1)
+    slope = xp.where(known, 2.0 * rank - count + 1, 0.0) / _n_pairs(xp, count)
     return (slope * v).sum(-1), slope
 
 
-def _smooth_mean(v: Tensor, known: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+def _smooth_mean(xp: ModuleType, v: Array, known: Array, count: Array) -> tuple[Array, Array]:
     if v.shape[-1] <= _MOST_CROSSED:
-        total, slope = _crossed(v, known)
+        total, slope = _crossed(xp, v, known)
     else:
-        total, slope = _prefix_sums(v, known, count)
-    pairs = _n_pairs(count)
-    return total / pairs.squeeze(-1), slope / pairs
+        total, slope = _prefix_sums(xp, v, known, count)
+    pairs = _n_pairs(xp, count)
+    return total / pairs[..., 0], slope / pairs
 
 
-def _crossed(v: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+def _crossed(xp: ModuleType, v: Array, known: Array) -> tuple[Array, Array]:
     """All k x k differences d: with c = clip(d / width) the slope of row i is sum_j c[i, j].
 
     The Huber form is ``c d - width c^2 / 2``, and the sum of ``c d`` is twice that of v * slope.
     """
-    clipped = ((v.unsqueeze(-1) - v.unsqueeze(-2)) * (1 / WIDTH)).clamp(-1, 1)
-    clipped = clipped * (known.unsqueeze(-1) & known.unsqueeze(-2))
+    clipped = xp.clip((v[..., :, None] - v[..., None, :]) * (1 / WIDTH), -1, 1)
+    clipped = clipped * (known[..., :, None] & known[..., None, :])
     slope = clipped.sum(-1)
-    return (v * slope).sum(-1) - clipped.square().sum((-2, -1)) * (WIDTH / 4), slope
+    return (v * slope).sum(-1) - (clipped * clipped).sum(-1).sum(-1) * (WIDTH / 4), slope
 
 
-def _prefix_sums(v: Tensor, known: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+def _prefix_sums(xp: ModuleType, v: Array, known: Array, count: Array) -> tuple[Array, Array]:
     """The same from the sorted values: neighbours within the width, and all the others.
 
     With v sorted, the neighbours of row i are ``first <= j < last``. They add
     ``(v_i - v_j)^2 / (2 width)``, those below add ``v_i - v_j - width / 2``. Centring keeps the
     squares small, so that float64 loses nothing that matters.
     """
+    v, known, count = (torch.as_tensor(array) for array in (v, known, count))
+    count = count.long()
     centre = v.sum(-1, keepdim=True) / count.clamp(min=1)
     # Groups left out are put far to the right, where they are nobody's neighbour.
     outside = 4.0 + torch.arange(v.shape[-1], device=v.device, dtype=v.dtype)
     s, order = torch.where(known, v - centre, outside).sort(-1)
-    counted = torch.arange(v.shape[-1], device=v.device) < count
     first = torch.searchsorted(s, s - WIDTH, right=True)
     last = torch.minimum(torch.searchsorted(s, s + WIDTH), count)
     zero = s.new_zeros((*s.shape[:-1], 1))
@@ -135,32 +113,44 @@ def _prefix_sums(v: Tensor, known: Tensor, count: Tensor) -> tuple[Tensor, Tenso
     height = near / (4 * WIDTH) + first * (s - WIDTH / 2) - below
     slope = first - (count - last) + (near_count * s - near_sum) / WIDTH
     unsorted = torch.zeros_like(s).scatter_(-1, order, slope)
-    return torch.where(counted, height, 0.0).sum(-1), unsorted
+    counted = torch.arange(v.shape[-1], device=v.device) < count
+    total = torch.where(counted, height, 0.0).sum(-1)
+    return (total, unsorted) if xp is torch else (total.numpy(), unsorted.numpy())
 
 
-def _max(v: Tensor, known: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ARG001
+def _max(xp: ModuleType, v: Array, known: Array, count: Array) -> tuple[Array, Array]:
     """Largest difference; groups that tie share the slope."""
-    high = torch.where(known, v, -torch.inf).amax(-1, keepdim=True)
-    low = torch.where(known, v, torch.inf).amin(-1, keepdim=True)
-    top, bottom = ((v == high) & known).double(), ((v == low) & known).double()
-    slope = top / top.sum(-1, keepdim=True) - bottom / bottom.sum(-1, keepdim=True)
-    return (high - low).squeeze(-1), slope
+    high = xp.amax(xp.where(known, v, -xp.inf), -1)
+    low = xp.amin(xp.where(known, v, xp.inf), -1)
+    top, bottom = ((v == end[..., None]) & known for end in (high, low))
+    slope = 1.0 * top / _at_least_one(xp, top) - 1.0 * bottom / _at_least_one(xp, bottom)
+    return xp.where(count[..., 0] >= 2, high - low, 0.0), slope
 
 
-def _smooth_max(v: Tensor, known: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ARG001
-    total, slope = torch.zeros_like(v[..., 0]), torch.zeros_like(v)
+def _smooth_max(xp: ModuleType, v: Array, known: Array, count: Array) -> tuple[Array, Array]:
+    """Temperature * log-mean-exp of the rates plus that of their negatives."""
+    total, slope = 0.0, 0.0
     for sign in (1.0, -1.0):
-        total = total + smooth_max(sign * v, TEMPERATURE, where=known)
-        weights = torch.where(known, sign * v / TEMPERATURE, -torch.inf).softmax(-1)
-        slope = slope + sign * weights
+        heights = xp.where(known, sign * v / TEMPERATURE, -1e300)
+        top = xp.amax(heights, -1)[..., None]
+        powers = xp.exp(heights - top) * known
+        mass = xp.where(count > 0, powers.sum(-1)[..., None], 1.0)
+        number = xp.where(count > 0, count, 1)
+        total = total + TEMPERATURE * (top + xp.log(mass / number))[..., 0]
+        slope = slope + sign * powers / mass
     return total, slope
 
 
-def _n_pairs(count: Tensor) -> Tensor:
-    return (count * (count - 1)).double().clamp(min=2) / 2
+def _n_pairs(xp: ModuleType, count: Array) -> Array:
+    return xp.where(count >= 2, count * (count - 1) / 2, 1.0)
 
 
-_AGGREGATES: dict[Aggregate, Callable] = {
+def _at_least_one(xp: ModuleType, flags: Array) -> Array:
+    number = flags.sum(-1)[..., None]
+    return xp.where(number > 0, number, 1)
+
+
+_AGGREGATES: dict[Aggregate, Callable[..., tuple[Array, Array]]] = {
     "mean": _mean,
     "smooth_mean": _smooth_mean,
     "max": _max,

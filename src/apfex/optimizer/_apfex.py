@@ -9,7 +9,6 @@ from typing import Any, Literal, final, get_args
 
 import torch
 from torch import Tensor
-from torch.nn.utils import get_total_norm
 
 from apfex.constraints import Constraint, constraint_step
 from apfex.gradients import Jacobian
@@ -191,7 +190,9 @@ class APFEx(torch.optim.Optimizer):
         if closure is not None:
             raise TypeError("closure must be None: call backward, then step.")
         self.inner.step()
-        self.zero_grad()
+        for group in self.inner.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = None
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters, as for any optimizer."""
@@ -249,7 +250,7 @@ class APFEx(torch.optim.Optimizer):
         if rows is not None:
             required = torch.tensor([c.required_descent for c in active], dtype=torch.float64)
             direction, slack = _constrained(direction, rows, required, loss_scale)
-        norm = get_total_norm(direction).double().cpu() / loss_scale
+        norm = torch.cat([part.flatten() for part in direction]).norm().double().cpu() / loss_scale
         if not bool(norm.isfinite()):
             raise _OverflowError
         logs_omega = view.has_gramian and view.history.starts_window

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cache
 from itertools import product
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from apfex.solvers._nonnegative import is_small_batch, matvec, nonnegative_qp
+from apfex.solvers._nonnegative import is_small_batch, matvec, nonnegative_qp, solve_one
 
 _MOST_ENUMERATED = 5
 """Up to this many gradients all 2^m - 1 faces are tried at once, where there is a batch to fill
@@ -33,8 +34,8 @@ def min_norm(gramian: Tensor) -> Tensor:
     The problem of Theorem 1 of the paper: the minimum is 0 exactly when the point is
     Pareto-stationary, and otherwise the combined gradient makes an acute angle with every
     gradient. Gradients are first scaled to unit length, which changes the variables but not the
-    problem, so lengths may differ by many orders of magnitude. Two gradients have a closed form;
-    for a batch of up to five, every face's KKT system is solved and the answer with the smallest
+    problem, so lengths may differ by many orders of magnitude. A large batch of two gradients has a
+    closed form; of up to five, every face's KKT system is solved and the answer with the smallest
     residual kept; otherwise it is a non-negative least squares problem. A zero gradient takes all
     the weight: leaving it out is the caller's choice.
 
@@ -45,6 +46,9 @@ def min_norm(gramian: Tensor) -> Tensor:
     """
     exact = gramian.detach().to(torch.float64)
     m = exact.shape[-1]
+    if is_small_batch(exact):
+        rows = [_min_norm_one(matrix) for matrix in exact.reshape(-1, m, m).numpy()]
+        return torch.from_numpy(np.stack(rows)).view(gramian.shape[:-1]).to(gramian.dtype)
     if m == 1:
         return torch.ones_like(gramian[..., 0])
     lengths = exact.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()
@@ -55,7 +59,7 @@ def min_norm(gramian: Tensor) -> Tensor:
     ratios = shortest / safe  # in (0, 1]: weights on unit vectors u become weights ratios * u
     if m == 2:
         weights = _two(cosines, ratios)
-    elif m <= _MOST_ENUMERATED and not is_small_batch(exact):
+    elif m <= _MOST_ENUMERATED:
         weights = _best_face(exact, cosines, ratios)
     else:
         outer = ratios.unsqueeze(-1) * ratios.unsqueeze(-2)
@@ -105,6 +109,19 @@ def kkt_residual(gramian: Tensor, weights: Tensor) -> Tensor:
     residual = torch.where(excess > 0, excess / allowed.clamp(min=1e-300), 0.0).amax(-1)
     off = (w < 0).any(-1) | ((w.sum(-1) - 1).abs() > 8 * m * epsilon)
     return torch.where(off, torch.inf, residual)
+
+
+def _min_norm_one(gramian: np.ndarray) -> np.ndarray:
+    """One problem in numpy, whose calls cost a tenth of torch's on so few numbers."""
+    lengths = np.sqrt(np.maximum(np.diagonal(gramian), 0))
+    shortest = lengths.argmin()
+    if lengths[shortest] == 0:
+        return np.eye(len(lengths))[shortest]
+    ratios = lengths[shortest] / lengths
+    cosines = (gramian / lengths[:, None] / lengths).clip(-1, 1)
+    np.fill_diagonal(cosines, 1.0)
+    weights = ratios * solve_one(cosines + ratios[:, None] * ratios, ratios)
+    return weights / weights.sum()
 
 
 def _two(cosines: Tensor, ratios: Tensor) -> Tensor:

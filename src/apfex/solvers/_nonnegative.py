@@ -42,7 +42,7 @@ def nonnegative_qp(matrix: Tensor, linear: Tensor) -> Tensor:
     if not is_small_batch(a):
         return _solve_batch(a, b)
     matrices, vectors = a.reshape(-1, *a.shape[-2:]).numpy(), b.reshape(-1, a.shape[-1]).numpy()
-    solutions = [_solve_one(*problem) for problem in zip(matrices, vectors, strict=True)]
+    solutions = [solve_one(*problem) for problem in zip(matrices, vectors, strict=True)]
     return torch.from_numpy(np.stack(solutions)).view(batch)
 
 
@@ -56,7 +56,7 @@ def matvec(matrix: Tensor, vector: Tensor) -> Tensor:
     return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
 
 
-def _solve_one(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def solve_one(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Solve one problem; the same rounds as ``_solve_batch``."""
     m = len(b)
     tolerance = 4 * m * np.finfo(np.float64).eps

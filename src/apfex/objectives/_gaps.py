@@ -1,0 +1,135 @@
+"""Soft gaps: from soft decisions to the difference of group rates, as one node of the graph.
+
+Groups and labels split the rows into cells; a rate depends on the decisions only through their sum
+in each cell. So one pass over the rows serves all rates of a grouping, and the gradient of a row
+is looked up in a table with an entry per cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from apfex.objectives._pairs import Aggregate, Array, gap_and_slopes, small
+from apfex.rates import RATES, GroupIndex, RateName, group_masses
+
+
+def soft_gaps(
+    rates: Sequence[RateName],
+    decisions: Tensor,
+    labels: Tensor,
+    index: GroupIndex,
+    sample_weight: Tensor | None,
+    aggregate: Aggregate,
+    min_mass: float,
+) -> Tensor:
+    """Gap of each rate over all pairs of groups.
+
+    Parameters
+    ----------
+    rates : r names
+    decisions : Tensor of shape [..., n], or [..., c, n]
+        Soft decisions; gradients flow back into them, once.
+    labels : Tensor of shape [n], or [c, n]
+        0 or 1.
+    index : GroupIndex
+        Gradients flow into memberships, too.
+    sample_weight : Tensor of shape [n], optional
+    aggregate : {"smooth_mean", "mean", "max", "smooth_max"}
+    min_mass : float
+        A group with a smaller denominator is left out of all pairs.
+
+    Returns
+    -------
+    Tensor of shape [..., r], or [..., c, r]
+    """
+    plan = _Plan(tuple(rates), labels, index, sample_weight, aggregate, min_mass)
+    return _SoftGaps.apply(decisions, index.memberships, plan)
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    rates: tuple[RateName, ...]
+    labels: Tensor
+    index: GroupIndex
+    sample_weight: Tensor | None
+    aggregate: Aggregate
+    min_mass: float
+
+
+class _SoftGaps(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, decisions: Tensor, memberships: Tensor | None, plan: _Plan) -> Tensor:
+        masses = group_masses(decisions, plan.labels, plan.index, plan.sample_weight)
+        gaps, slopes = _gaps_of_masses(small(masses), plan)
+        ctx.plan = plan
+        ctx.save_for_backward(decisions, memberships, _like(slopes, decisions))
+        return _like(gaps, decisions)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        decisions, memberships, slopes = ctx.saved_tensors
+        # [..., k, 4]: how much each mass of each group is worth
+        table = (grad_outputs[0][..., None, None] * slopes).sum(-3)
+        plan: _Plan = ctx.plan
+        if memberships is None:
+            return _look_up(table[..., :2], plan), None, None
+        return *_through_memberships(table, decisions, memberships, plan), None
+
+
+def _gaps_of_masses(masses: Array, plan: _Plan) -> tuple[Array, Array]:
+    """Gaps [..., r] and their slopes by the masses, [..., r, k, 4]."""
+    numerators, denominators = _coefficients(plan.rates)  # [r, 4]
+    if isinstance(masses, Tensor):
+        numerators, denominators = (masses.new_tensor(c) for c in (numerators, denominators))
+    above = (masses @ numerators.T).swapaxes(-1, -2)
+    below = (masses @ denominators.T).swapaxes(-1, -2)
+    gaps, by_above, by_below = gap_and_slopes(above, below, plan.aggregate, plan.min_mass)
+    slopes = by_above[..., None] * numerators[:, None] + by_below[..., None] * denominators[:, None]
+    return gaps, slopes
+
+
+@cache
+def _coefficients(rates: tuple[RateName, ...]) -> tuple[np.ndarray, np.ndarray]:
+    numerators = np.array([RATES[rate].numerator for rate in rates], dtype=np.float64)
+    return numerators, np.array([RATES[rate].denominator for rate in rates], dtype=np.float64)
+
+
+def _look_up(table: Tensor, plan: _Plan) -> Tensor:
+    """Gradient of each row: the entry of its cell, times its weight."""
+    if plan.index.has_outsiders:
+        table = torch.nn.functional.pad(table, (0, 0, 0, 1))
+    flat, cells = table.flatten(-2), plan.index.cells(plan.labels)
+    if cells.ndim == 1:
+        gradient = flat.index_select(-1, cells)
+    else:
+        gradient = flat.gather(-1, cells.expand(*flat.shape[:-1], cells.shape[-1]))
+    return gradient if plan.sample_weight is None else gradient * plan.sample_weight
+
+
+def _through_memberships(
+    table: Tensor, decisions: Tensor, memberships: Tensor, plan: _Plan
+) -> tuple[Tensor, Tensor]:
+    """Gradients by decisions [..., n] and by memberships [n, k]."""
+    is_positive = plan.labels.bool().unsqueeze(-1)
+    # [..., n, k]: worth of a selected row, and of a row, in each group, given its label
+    selected = torch.where(is_positive, table[..., None, :, 1], table[..., None, :, 0])
+    counted = torch.where(is_positive, table[..., None, :, 3], table[..., None, :, 2])
+    if plan.sample_weight is not None:
+        selected, counted = (
+            part * plan.sample_weight.unsqueeze(-1) for part in (selected, counted)
+        )
+    by_decisions = (selected * memberships.to(selected.dtype)).sum(-1)
+    by_memberships = selected * decisions.unsqueeze(-1) + counted
+    extra = by_memberships.ndim - memberships.ndim
+    return by_decisions, by_memberships.sum(tuple(range(extra))) if extra else by_memberships
+
+
+def _like(array: Array, tensor: Tensor) -> Tensor:
+    return torch.as_tensor(array, device=tensor.device).to(tensor.dtype)
