@@ -42,7 +42,7 @@ def main() -> None:
         error = (decisions != y[half:]).float().mean().item()
         gap = dp_gap(None, decisions, sensitive_features=data.sensitive[half:])
         front.insert([error, gap], payload=(bound, decisions))
-    print("Front on held-out rows: sex x race, synthetic, unfair at the crossing only")
+    print("Front on held-out rows: sex x origin, synthetic, unfair at the crossing only")
     print(f"{'bound':>7}{'error':>9}{'dp gap':>9}   95% interval    noise floor")
     for point in front:
         bound, decisions = point.payload
