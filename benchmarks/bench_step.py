@@ -186,7 +186,7 @@ ALLOCATOR = {
     "MALLOC_TOP_PAD_": str(1 << 28),
 }
 """Keeps freed memory. By default glibc hands large blocks back to the system at times, and the
-page faults of the next step then hit one method or another, and are larger than what is measured."""
+page faults of the next step then hit one method or another, and outweigh what is measured."""
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ alone looks fair. Takes a few seconds.
 """
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from apfex import APFEx, Constraint, CrossEntropy, FairnessLoss, ParetoFront, make_biased
 from apfex.groups import make_groups
@@ -14,7 +14,7 @@ from apfex.strategies import EqualWeights
 from apfex.tables import TableEncoder
 
 
-def train(x, y, groups, bound: float, steps: int = 200) -> nn.Module:
+def train(x: Tensor, y: Tensor, groups: Tensor, bound: float, steps: int = 200) -> nn.Module:
     """Minimise cross-entropy; while the dp gap exceeds the bound, every step must lower it."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(x.shape[1], 16), nn.ReLU(), nn.Linear(16, 1))

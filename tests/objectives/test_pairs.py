@@ -1,4 +1,5 @@
 import itertools
+from typing import Any
 
 import pytest
 import torch
@@ -24,9 +25,9 @@ def brute_force(rates: list[torch.Tensor], aggregate: str) -> torch.Tensor:
     return smooth_max(stacked, TEMPERATURE) + smooth_max(-stacked, TEMPERATURE)
 
 
-def backends(*arrays: torch.Tensor):
+def backends(above: torch.Tensor, below: torch.Tensor) -> list[tuple[Any, Any]]:
     """The same arrays as numpy sees them on a CPU, and as torch does on a GPU."""
-    return [[array.numpy() for array in arrays], list(arrays)]
+    return [(above.numpy(), below.numpy()), (above, below)]
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)

@@ -51,7 +51,7 @@ def gap_and_slopes(
         0, with slopes of 0, where fewer than two groups are left.
     by_above, by_below : arrays of shape [..., k]
     """
-    xp = torch if isinstance(above, Tensor) else np
+    xp: Any = torch if isinstance(above, Tensor) else np
     known = below >= min_mass
     count = (known + 0.0 * below).sum(-1)[..., None]  # in float64, for either library
     safe = xp.where(known, below, 1.0)
