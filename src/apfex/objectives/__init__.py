@@ -8,11 +8,14 @@ logits of shape [n] (binary) or [n, c], ``y`` labels 0 to c - 1, ``groups`` code
 from apfex.objectives._base import Objective
 from apfex.objectives._ccr import MulticlassCCRLoss
 from apfex.objectives._fairness import FairnessLoss
+from apfex.objectives._gaps import gaps_of_masses
 from apfex.objectives._joint import Objectives
 from apfex.objectives._padh import DPLoss, TPRLoss
+from apfex.objectives._pairs import Aggregate
 from apfex.objectives._task import CrossEntropy, SquaredError
 
 __all__ = [
+    "Aggregate",
     "CrossEntropy",
     "DPLoss",
     "FairnessLoss",
@@ -21,4 +24,5 @@ __all__ = [
     "Objectives",
     "SquaredError",
     "TPRLoss",
+    "gaps_of_masses",
 ]

@@ -33,10 +33,11 @@ class FairnessLoss:
         The soft step from probabilities to decisions.
     task_weight : float
         Share of the cross-entropy that is added.
-    aggregate : {"smooth_mean", "mean", "max", "smooth_max"}
+    aggregate : {"smooth_mean", "mean", "max", "smooth_max", "rms"}
         Mean of :func:`~apfex.relaxations.smooth_abs` of the differences, the same with ``|.|``,
-        the largest difference, or a smooth largest (:func:`~apfex.relaxations.smooth_max` of the
-        rates plus that of their negatives). All take O(k log k) for k groups.
+        the largest difference, a smooth largest (:func:`~apfex.relaxations.smooth_max` of the
+        rates plus that of their negatives), or the root mean square distance from the mean rate.
+        All take O(k log k) for k groups.
     min_mass : float
         A group whose denominator in the batch is smaller is left out of all pairs.
 
@@ -114,4 +115,4 @@ def fairness_gaps(losses: Sequence[FairnessLoss], batch: Batch, index: GroupInde
     )
     if not batch.is_multiclass:
         return gaps
-    return gaps.mean(0) if first.aggregate in ("mean", "smooth_mean") else gaps.amax(0)
+    return gaps.mean(0) if first.aggregate not in ("max", "smooth_max") else gaps.amax(0)

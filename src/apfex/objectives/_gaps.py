@@ -67,10 +67,10 @@ class _SoftGaps(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, decisions: Tensor, memberships: Tensor | None, plan: _Plan) -> Tensor:
         masses = group_masses(decisions, plan.labels, plan.index, plan.sample_weight)
-        gaps, slopes = _gaps_of_masses(small(masses), plan)
+        gaps, slopes = gaps_of_masses(masses, plan.rates, plan.aggregate, plan.min_mass)
         ctx.plan = plan
-        ctx.save_for_backward(decisions, memberships, _like(slopes, decisions))
-        return _like(gaps, decisions)
+        ctx.save_for_backward(decisions, memberships, slopes)
+        return gaps
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
@@ -83,16 +83,40 @@ class _SoftGaps(torch.autograd.Function):
         return *_through_memberships(table, decisions, memberships, plan), None
 
 
-def _gaps_of_masses(masses: Array, plan: _Plan) -> tuple[Array, Array]:
-    """Gaps [..., r] and their slopes by the masses, [..., r, k, 4]."""
-    numerators, denominators = _coefficients(plan.rates)  # [r, 4]
-    if isinstance(masses, Tensor):
-        numerators, denominators = (masses.new_tensor(c) for c in (numerators, denominators))
-    above = (masses @ numerators.T).swapaxes(-1, -2)
-    below = (masses @ denominators.T).swapaxes(-1, -2)
-    gaps, by_above, by_below = gap_and_slopes(above, below, plan.aggregate, plan.min_mass)
+def gaps_of_masses(
+    masses: Tensor, rates: tuple[RateName, ...], aggregate: Aggregate, min_mass: float = 1e-3
+) -> tuple[Tensor, Tensor]:
+    """Gaps of rates and their slopes by the masses.
+
+    Parameters
+    ----------
+    masses : Tensor of shape [..., k, 4]
+        Of :func:`~apfex.rates.group_masses`.
+    rates : r names
+    aggregate : as for :class:`FairnessLoss`
+    min_mass : float
+
+    Returns
+    -------
+    gaps : Tensor of shape [..., r]
+    slopes : Tensor of shape [..., r, k, 4]
+
+    Examples
+    --------
+    >>> masses = torch.tensor([[1.0, 0.0, 4.0, 0.0], [3.0, 0.0, 4.0, 0.0]])
+    >>> gaps, slopes = gaps_of_masses(masses, ("dp",), "max")
+    >>> gaps
+    tensor([0.5000])
+    """
+    few = small(masses)
+    numerators, denominators = _coefficients(rates)  # [r, 4]
+    if isinstance(few, Tensor):
+        numerators, denominators = (few.new_tensor(c) for c in (numerators, denominators))
+    above = (few @ numerators.T).swapaxes(-1, -2)
+    below = (few @ denominators.T).swapaxes(-1, -2)
+    gaps, by_above, by_below = gap_and_slopes(above, below, aggregate, min_mass)
     slopes = by_above[..., None] * numerators[:, None] + by_below[..., None] * denominators[:, None]
-    return gaps, slopes
+    return _like(gaps, masses), _like(slopes, masses)
 
 
 @cache

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-Aggregate = Literal["mean", "smooth_mean", "max", "smooth_max"]
+Aggregate = Literal["mean", "smooth_mean", "max", "smooth_max", "rms"]
 Array = Any
 """A float64 numpy array or tensor of shape [..., k]."""
 
@@ -23,6 +23,8 @@ WIDTH = 1e-3
 """Half-width of the rounded part of the smooth absolute value, see ``smooth_abs``."""
 TEMPERATURE = 0.02
 """Of the smooth maximum, see ``smooth_max``."""
+_TINY = 1e-12
+"""Keeps the slope of the root mean square finite at parity."""
 _MOST_CROSSED = 32
 """Up to this many groups the k x k differences are taken as they are; beyond, prefix sums."""
 
@@ -141,6 +143,14 @@ def _smooth_max(xp: ModuleType, v: Array, known: Array, count: Array) -> tuple[A
     return total, slope
 
 
+def _rms(xp: ModuleType, v: Array, known: Array, count: Array) -> tuple[Array, Array]:
+    """Root mean square distance of the rates from their mean."""
+    number = xp.where(count > 0, count, 1.0)
+    distance = xp.where(known, v - v.sum(-1)[..., None] / number, 0.0)
+    spread = xp.sqrt((distance * distance).sum(-1)[..., None] / number + _TINY)
+    return spread[..., 0] - _TINY**0.5, distance / (number * spread)
+
+
 def _n_pairs(xp: ModuleType, count: Array) -> Array:
     return xp.where(count >= 2, count * (count - 1) / 2, 1.0)
 
@@ -155,4 +165,5 @@ _AGGREGATES: dict[Aggregate, Callable[..., tuple[Array, Array]]] = {
     "smooth_mean": _smooth_mean,
     "max": _max,
     "smooth_max": _smooth_max,
+    "rms": _rms,
 }

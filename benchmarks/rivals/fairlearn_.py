@@ -1,0 +1,92 @@
+"""fairlearn: reductions on logistic regression, thresholds per group on the network.
+
+Decisions of ExponentiatedGradient and ThresholdOptimizer are drawn at random by design; one draw,
+with the run's seed, is what is judged.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rivals.common import (
+    GAPS,
+    Method,
+    NetworkClassifier,
+    Part,
+    Point,
+    needs_attribute,
+    plain_step,
+    train_network,
+)
+from rivals.plain import logistic
+
+BOUNDS = (0.005, 0.02, 0.05, 0.1)
+"""Of each group's rate from the overall rate, so gaps of up to twice these."""
+GRID = 30
+TOLERANCES = (0.0, 0.02, 0.05, 0.1, 0.2)
+
+
+def _constraints(gap: str, **bound: float) -> Any:
+    from fairlearn.reductions import DemographicParity, TruePositiveRateParity
+
+    return {"dp": DemographicParity, "tpr": TruePositiveRateParity}[gap](**bound)
+
+
+def exponentiated_gradient(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
+    from fairlearn.reductions import ExponentiatedGradient
+
+    points = []
+    for gap in GAPS:
+        for bound in BOUNDS:
+            model = ExponentiatedGradient(logistic(), _constraints(gap, difference_bound=bound))
+            model.fit(train.x, train.y, sensitive_features=train.group)
+            decided = [model.predict(p.x, random_state=seed) for p in (validation, test)]
+            points.append(Point(f"{gap} bound {bound}", *decided))
+    return points
+
+
+def grid_search(train: Part, validation: Part, test: Part, _seed: int) -> list[Point]:
+    from fairlearn.reductions import GridSearch
+
+    points = []
+    for gap in GAPS:
+        search = GridSearch(logistic(), _constraints(gap), grid_size=GRID)
+        search.fit(train.x, train.y, sensitive_features=train.group)
+        points += [
+            Point(f"{gap} {index}", model.predict(validation.x), model.predict(test.x))
+            for index, model in enumerate(search.predictors_)
+        ]
+    return points
+
+
+@needs_attribute
+def threshold_optimizer(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
+    """Thresholds fitted on training rows, and others fitted on validation rows."""
+    from fairlearn.postprocessing import ThresholdOptimizer
+
+    network = NetworkClassifier(train_network(train, seed, plain_step))
+    points = [Point("plain", network.predict(validation.x), network.predict(test.x))]
+    for gap, constraint in (("dp", "demographic_parity"), ("tpr", "true_positive_rate_parity")):
+        for rows, part in (("training", train), ("validation", validation)):
+            for tolerance in TOLERANCES:
+                model = ThresholdOptimizer(
+                    estimator=network,
+                    constraints=constraint,
+                    prefit=True,
+                    predict_method="predict_proba",
+                    tol=tolerance or None,
+                )
+                model.fit(part.x, part.y, sensitive_features=part.group)
+                decided = [
+                    model.predict(p.x, sensitive_features=p.group, random_state=seed)
+                    for p in (validation, test)
+                ]
+                points.append(Point(f"{gap} tol {tolerance} on {rows} rows", *decided))
+    return points
+
+
+METHODS: dict[str, Method] = {
+    "fairlearn EG + LR": exponentiated_gradient,
+    "fairlearn GridSearch + LR": grid_search,
+    "fairlearn ThresholdOptimizer + network": threshold_optimizer,
+}

@@ -1,0 +1,47 @@
+"""Group masses over the last epoch, where a batch is too small to tell."""
+
+from __future__ import annotations
+
+from typing import final
+
+import torch
+from torch import Tensor
+
+from apfex.rates import GroupIndex, group_masses
+
+
+@final
+class RunningMasses:
+    """Soft masses of all training rows, estimated from the batches of about one epoch.
+
+    A small group has a handful of rows in a batch, and a gap taken from those is noise, which
+    pushes a model towards a constant. The running mean of the batches' masses is not.
+
+    Parameters
+    ----------
+    memory : float
+        Batches over which is averaged.
+
+    Examples
+    --------
+    >>> running = RunningMasses(memory=2.0)
+    >>> index = GroupIndex.of(torch.tensor([0, 1]))
+    >>> running.update(torch.tensor([1.0, 0.0]), torch.tensor([1, 1]), index, None)[:, 1]
+    tensor([1., 0.])
+    """
+
+    def __init__(self, memory: float) -> None:
+        self._share = 1.0 / max(memory, 1.0)
+        self._mean: Tensor | None = None
+        self._steps = 0
+
+    def update(
+        self, decisions: Tensor, labels: Tensor, index: GroupIndex, sample_weight: Tensor | None
+    ) -> Tensor:
+        """Add a batch; return the mean masses per batch, shape [..., k, 4]."""
+        with torch.no_grad():
+            masses = group_masses(decisions, labels, index, sample_weight)
+            self._mean = torch.zeros_like(masses) if self._mean is None else self._mean
+            self._mean = torch.lerp(self._mean, masses, self._share)
+            self._steps += 1
+            return self._mean / (1 - (1 - self._share) ** self._steps)
