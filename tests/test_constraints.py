@@ -87,7 +87,8 @@ def test_activity_follows_the_measured_value():
     [
         ({"soft": torch.zeros(2), "bound": 0.1}, "soft must be a scalar"),
         ({"soft": torch.zeros(()), "bound": float("nan")}, "bound must be finite"),
-        ({"soft": torch.tensor(torch.nan), "bound": 0.1}, "value must be finite"),
+        ({"soft": torch.tensor(torch.nan), "bound": 0.1, "value": 0.5}, "soft must be finite"),
+        ({"soft": torch.zeros(()), "bound": 0.1, "value": float("nan")}, "value must be finite"),
         ({"soft": torch.zeros(()), "bound": 0.1, "margin": -1}, "margin must be at least 0"),
         ({"soft": torch.zeros(()), "bound": 0.1, "gain": 0}, "gain must be positive"),
     ],

@@ -181,3 +181,19 @@ def test_bad_scale_requests(setting):
         empirical_scales(objectives, model, batches, "median")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="batches must hold at least one batch"):
         empirical_scales(objectives, model, [])
+
+
+def test_scales_with_a_grouping_for_each_objective_and_bad_losses(setting):
+    _, model, batches = setting
+    model.eval()
+    objectives = [FairnessLoss("dp", task_weight=0.0), FairnessLoss("dp", task_weight=0.0)]
+    given = [(x, y, [groups, groups % 2]) for x, y, groups in batches]
+    scales = empirical_scales(objectives, model, iter(given), floor=1e-9)
+    alone = [
+        empirical_scales(objectives[:1], model, [(x, y, g[k]) for x, y, g in given], floor=1e-9)
+        for k in range(2)
+    ]
+    torch.testing.assert_close(scales, torch.cat(alone))
+    model[0].weight.data[0, 0] = torch.nan
+    with pytest.raises(ValueError, match=r"objectives\[0\] must have finite losses, got nan"):
+        empirical_scales([CrossEntropy()], model, batches)

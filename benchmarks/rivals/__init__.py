@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 from importlib import import_module
 
+import torch
+
 from rivals.common import Method
 
 _FAMILIES = ("plain", "fairlearn_", "sweep", "torchjd_", "fairret_", "oxonfair_", "apfex_")
@@ -46,3 +48,6 @@ def warm_up() -> None:
     for package in _PACKAGES:
         with contextlib.suppress(Exception):  # told again, as an error, by the method that needs it
             import_module(package)
+    weight = torch.zeros(1, requires_grad=True)  # the first optimizer of a process is slow to make
+    weight.grad = torch.zeros(1)
+    torch.optim.AdamW([weight], fused=True).step()

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from apfex.objectives import FairnessLoss
 
-HIDDEN, BATCH, EPOCHS, LEAST_STEPS = 32, 1024, 12, 200
+HIDDEN, BATCH, EPOCHS, LEAST_STEPS, RATE = 32, 1024, 12, 200, 5e-3
 GAPS = ("dp", "tpr")
 
 
@@ -80,14 +80,14 @@ def train_network(train: Part, seed: int, step: Step) -> nn.Module:
     x, y, group = map(torch.from_numpy, (train.x, train.y, train.group))
     batches = max(1, round(len(y) / BATCH))
     epochs = max(EPOCHS, -(-LEAST_STEPS // batches))
-    optimizer = torch.optim.AdamW(network.parameters(), lr=5e-3, weight_decay=1e-2)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * batches)
+    optimizer = torch.optim.AdamW(network.parameters(), weight_decay=1e-2, fused=True)
+    rates = iter(0.5 * RATE * (1 + np.cos(np.linspace(0, np.pi, epochs * batches + 1))))
     for _ in range(epochs):
         for rows in torch.randperm(len(y)).tensor_split(batches):
+            optimizer.param_groups[0]["lr"] = float(next(rates))
             optimizer.zero_grad()
             step(network, network(x[rows]), y[rows], group[rows])
             optimizer.step()
-            schedule.step()
     return network
 
 

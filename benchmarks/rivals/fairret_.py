@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from rivals.common import GAPS, Method, Part, Point, Step, cross_entropy, network_points
 
-STRENGTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+STRENGTHS = (0.01, 0.04, 0.15, 0.6, 2.5)
 
 
 def fairret_step(gap: str, strength: float, n_groups: int) -> Step:

@@ -47,14 +47,14 @@ def _points(train: Part, validation: Part, test: Part, seed: int, guessed: bool)
 
     seen, new = rows(validation), rows(test)
     points = [Point("plain", network.predict(validation.x), network.predict(test.x))]
-    metrics = {"dp": group_metrics.demographic_parity, "tpr": group_metrics.equal_opportunity}
-    for gap, metric in metrics.items():
+    rates = {"dp": group_metrics.pos_pred_rate, "tpr": group_metrics.recall}
+    for gap, rate in rates.items():
         predictor = FairPredictor(
             _probabilities, seen, inferred_groups=_guesses if guessed else False, use_fast=True
         )
         for bound in BOUNDS:
             first = bound == BOUNDS[0]
-            predictor.fit(group_metrics.accuracy, metric, bound, recompute=first)
+            predictor.fit(group_metrics.accuracy, rate.max_diff, bound, recompute=first)
             decided = [np.asarray(predictor.predict(part)) for part in (seen, new)]
             points.append(Point(f"{gap} bound {bound}", *decided))
     return points

@@ -15,7 +15,7 @@ from rivals.common import (
     network_points,
 )
 
-LAMBDAS = (0.1, 0.25, 0.6, 1.5, 4.0, 10.0)
+LAMBDAS = (0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 def weighted_step(gap: str, weight: float) -> Step:

@@ -50,13 +50,20 @@ class Constraint:
 
     def __post_init__(self) -> None:
         """Refuse settings out of range."""
+        if not isinstance(self.soft, Tensor):
+            raise TypeError(f"soft must be a scalar tensor, got {type(self.soft).__name__}.")
         if self.soft.numel() != 1:
             raise ValueError(f"soft must be a scalar, got shape {list(self.soft.shape)}.")
         if not self.margin >= 0:
             raise ValueError(f"margin must be at least 0, got {self.margin}.")
         if not self.gain > 0:
             raise ValueError(f"gain must be positive, got {self.gain}.")
-        for name, number in (("bound", self.bound), ("value", self.excess + self.bound)):
+        numbers = {
+            "bound": self.bound,
+            "soft": float(self.soft.detach()),
+            "value": self.value or 0.0,
+        }
+        for name, number in numbers.items():
             if not abs(number) < float("inf"):
                 raise ValueError(f"{name} must be finite, got {number}.")
 

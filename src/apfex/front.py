@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, final
+from typing import TYPE_CHECKING, Any, TypeGuard, final, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    Array = TypeVar("Array", np.ndarray, Tensor)
 
 __all__ = ["FrontPoint", "ParetoFront", "dominates", "hypervolume", "non_dominated"]
 
@@ -43,17 +41,21 @@ def dominates(a: ArrayLike | Tensor, b: ArrayLike | Tensor) -> bool:
     return bool((first <= second).all() and (first < second).any())
 
 
-def non_dominated(values: Array) -> Array:
+@overload
+def non_dominated(values: Tensor) -> Tensor: ...
+@overload
+def non_dominated(values: ArrayLike) -> np.ndarray: ...
+def non_dominated(values: ArrayLike | Tensor) -> np.ndarray | Tensor:
     """Which points no other point dominates.
 
     Parameters
     ----------
-    values : array or Tensor of shape [n, m]
+    values : numbers of shape [n, m]
         Without NaN.
 
     Returns
     -------
-    boolean array or Tensor of shape [n]
+    boolean array of shape [n], or Tensor for a Tensor
         Copies of a non-dominated point are all marked. O(n log n) for one or two objectives;
         beyond, every point is compared with the front so far, in blocks of bounded memory.
 
@@ -69,7 +71,7 @@ def non_dominated(values: Array) -> Array:
             f"{int(np.isnan(points).sum())} NaN."
         )
     mask = _mask(points)
-    if isinstance(values, np.ndarray):
+    if not _is_tensor(values):
         return mask
     import torch
 
@@ -105,6 +107,8 @@ def hypervolume(values: ArrayLike | Tensor, reference: ArrayLike) -> float:
             f"values must have shape [n, {len(limit)}], one column per entry of reference, got "
             f"{list(points.shape)}."
         )
+    if np.isnan(points).any():
+        raise ValueError(f"values must have no NaN, got {int(np.isnan(points).sum())}.")
     inside = points[(points < limit).all(axis=1)]
     if len(inside) == 0:
         return 0.0
@@ -153,7 +157,8 @@ class ParetoFront:
     """
 
     def __init__(self, points: Iterable[FrontPoint | Sequence[float]] = ()) -> None:
-        self._points: list[FrontPoint] = []  # sorted by values
+        self._points: list[FrontPoint] = []  # in the order in which they came
+        self._table = np.zeros((0, 0))  # their values, and room for more points
         self.extend(points)
 
     def __len__(self) -> int:
@@ -162,41 +167,34 @@ class ParetoFront:
 
     def __iter__(self) -> Iterator[FrontPoint]:
         """Go through the points by rising first objective."""
-        return iter(tuple(self._points))
+        return iter(sorted(self._points, key=lambda point: point.values))
 
     def __repr__(self) -> str:
         """Show how many points there are, and of how many objectives."""
-        return f"<ParetoFront: {len(self)} points, {self.values.shape[1]} objectives>"
+        return f"<ParetoFront: {len(self)} points, {self._m} objectives>"
 
     @property
     def values(self) -> np.ndarray:
         """Values of all points, shape [n, m], by rising first objective."""
-        m = len(self._points[0].values) if self._points else 0
-        return np.array([point.values for point in self._points]).reshape(len(self), m)
+        return np.array([point.values for point in self]).reshape(len(self), self._m)
 
     def insert(self, values: ArrayLike | Tensor, payload: Any = None) -> bool:
         """Offer a point; return whether it is now on the front."""
-        array = _to_numpy(values)
-        if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
-            raise ValueError(f"values must be m finite numbers, got {array.tolist()}.")
-        known = self.values
-        if len(known):
-            self._check_length("values", len(array))
-            if (known <= array).all(axis=1).any():
-                return False
-            beaten = set(np.flatnonzero((array <= known).all(axis=1)).tolist())
-            self._points = [p for index, p in enumerate(self._points) if index not in beaten]
-        self._points.append(FrontPoint(tuple((array + 0.0).tolist()), payload))
-        self._points.sort(key=lambda point: point.values)
-        return True
+        return self._offer(_read_point(values, self._m), payload)
 
     def extend(self, points: Iterable[FrontPoint | Sequence[float]]) -> None:
-        """Offer many points: rows of numbers, ``FrontPoint`` or another front."""
+        """Offer many points: rows of numbers, ``FrontPoint`` or another front.
+
+        All are checked before the first comes in, so that an error changes nothing.
+        """
+        offers, m = [], self._m
         for point in points:
-            if isinstance(point, FrontPoint):
-                self.insert(point.values, point.payload)
-            else:
-                self.insert(point)
+            known = isinstance(point, FrontPoint)
+            values = _read_point(point.values if known else point, m)
+            offers.append((values, point.payload if known else None))
+            m = len(values)
+        for values, payload in offers:
+            self._offer(values, payload)
 
     def hypervolume(self, reference: ArrayLike) -> float:
         """Volume that the front dominates up to ``reference``; see :func:`hypervolume`."""
@@ -206,8 +204,8 @@ class ParetoFront:
         """Return the point at the smallest Euclidean distance from ``target`` (MAMO's rule)."""
         self._require_points()
         goal = _to_numpy(target)
-        self._check_length("target", goal.size)
-        return self._points[int(np.linalg.norm(self.values - goal, axis=1).argmin())]
+        _check_length("target", goal.size, self._m)
+        return list(self)[int(np.linalg.norm(self.values - goal, axis=1).argmin())]
 
     def best(self, objective: int, bounds: Mapping[int, float] | None = None) -> FrontPoint:
         """Return the point with the smallest ``objective`` among those within ``bounds``.
@@ -221,20 +219,22 @@ class ParetoFront:
         self._require_points()
         bounds = dict(bounds or {})
         values = self.values
-        for index in (objective, *bounds):
-            if not 0 <= index < values.shape[1]:
-                raise ValueError(f"objective must be from 0 to {values.shape[1] - 1}, got {index}.")
-        limits = np.full(values.shape[1], np.inf)
+        for name, indexes in (("objective", [objective]), ("bounds", list(bounds))):
+            if not all(0 <= index < self._m for index in indexes):
+                raise ValueError(
+                    f"{name} must name objectives from 0 to {self._m - 1}, got {indexes}."
+                )
+        limits = np.full(self._m, np.inf)
         limits[list(bounds)] = list(bounds.values())
         excess = (values - limits).max(axis=1)
         allowed = np.flatnonzero(excess <= 0)
         if not len(allowed):
-            near = self._points[int(excess.argmin())]
+            near = list(self)[int(excess.argmin())]
             raise ValueError(
                 f"No point is within the bounds {bounds}; the nearest has the values "
                 f"{list(near.values)} and misses by {excess.min():.4g}."
             )
-        return self._points[int(allowed[values[allowed, objective].argmin()])]
+        return list(self)[int(allowed[values[allowed, objective].argmin()])]
 
     def thin(self, n: int) -> ParetoFront:
         """Return a front of at most n of the points: the extreme ones, then a spread.
@@ -253,16 +253,48 @@ class ParetoFront:
         while len(taken) < n:
             taken.append(int(distance.argmax()))
             distance = np.minimum(distance, np.linalg.norm(scaled - scaled[taken[-1]], axis=1))
-        return ParetoFront(self._points[index] for index in sorted(taken))
+        points = list(self)
+        return ParetoFront(points[index] for index in sorted(taken))
+
+    @property
+    def _m(self) -> int:
+        """Number of objectives; 0 before the first point."""
+        return self._table.shape[1]
+
+    def _offer(self, values: np.ndarray, payload: Any) -> bool:
+        n = len(self)
+        known = self._table[:n].reshape(n, len(values))
+        if (known <= values).all(axis=1).any():
+            return False
+        stays = np.flatnonzero((known < values).any(axis=1))
+        if len(stays) < n:
+            n = len(stays)
+            self._points = [self._points[index] for index in stays]
+            self._table[:n] = known[stays]
+        if n == len(self._table):  # twice the room, so that a point rarely means a new table
+            self._table = np.zeros((max(2 * n, 16), len(values)))
+            self._table[:n] = known
+        self._table[n] = values
+        self._points.append(FrontPoint(tuple(values.tolist()), payload))
+        return True
 
     def _require_points(self) -> None:
         if not self._points:
             raise ValueError("The front has no points yet; insert some first.")
 
-    def _check_length(self, name: str, found: int) -> None:
-        m = len(self._points[0].values)
-        if found != m:
-            raise ValueError(f"{name} must have one number per objective ({m}), got {found}.")
+
+def _read_point(values: Any, m: int) -> np.ndarray:
+    """Check a point of m objectives, or of any number where m is 0 as none is known yet."""
+    array = _to_numpy(values)
+    if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
+        raise ValueError(f"values must be m finite numbers, got {array.tolist()}.")
+    _check_length("values", len(array), m or len(array))
+    return array + 0.0  # which turns -0 into 0
+
+
+def _check_length(name: str, found: int, m: int) -> None:
+    if found != m:
+        raise ValueError(f"{name} must have one number per objective ({m}), got {found}.")
 
 
 def _mask(points: np.ndarray) -> np.ndarray:
@@ -294,6 +326,10 @@ def _kept_of_many(distinct: np.ndarray) -> np.ndarray:
 
 
 def _to_numpy(values: Any) -> np.ndarray:
-    if hasattr(values, "detach"):
-        values = values.detach().cpu().numpy()
+    if _is_tensor(values):
+        values = values.detach().cpu().double().numpy()
     return np.asarray(values, dtype=np.float64)
+
+
+def _is_tensor(values: Any) -> TypeGuard[Tensor]:
+    return hasattr(values, "detach")  # without an import of torch

@@ -14,11 +14,13 @@ import torch
 from torch import Tensor, nn
 
 from apfex.groups import Groups
-from apfex.objectives import CrossEntropy, Objective, SquaredError
+from apfex.objectives import CrossEntropy, Objective, Objectives, SquaredError
 
 __all__ = ["Jacobian", "empirical_scales", "jacobian"]
 
 ScaleKind = Literal["max", "per_example_max", "mean", "range"]
+Grouping = Groups | Tensor | None
+ScaleBatch = tuple[Tensor, Tensor, Grouping | Sequence[Grouping]]
 
 
 @final
@@ -31,6 +33,7 @@ class Jacobian:
     def gramian(self) -> Tensor:
         """Inner products of the m gradients, shape [m, m]."""
         flat = [block.flatten(1) for block in self.blocks]
+        flat = [rows.float() if rows.dtype.itemsize < 4 else rows for rows in flat]
         return torch.stack([rows @ rows.T for rows in flat]).sum(0)
 
     def combine(self, weights: Tensor) -> tuple[Tensor, ...]:
@@ -97,7 +100,7 @@ def jacobian(
 def empirical_scales(
     objectives: Iterable[Objective],
     model: nn.Module,
-    batches: Iterable[tuple[Tensor, Tensor, Groups | Tensor | None]],
+    batches: Iterable[ScaleBatch],
     kind: ScaleKind = "max",
     floor: float = 0.05,
 ) -> Tensor:
@@ -109,6 +112,7 @@ def empirical_scales(
     model : nn.Module
         Its mode, its buffers and the random state are left as they were.
     batches : iterable of (x, y, groups)
+        ``groups`` is one grouping for all objectives, or a list with one for each.
     kind : {"max", "per_example_max", "mean", "range"}
         "max": the largest loss of a batch, in evaluation mode. "per_example_max": the same, but
         for a task loss the largest loss of a single row. "mean": the mean over batches in
@@ -135,11 +139,9 @@ def empirical_scales(
     >>> empirical_scales([CrossEntropy(), FairnessLoss()], model, [batch], kind="range")
     tensor([0.6931, 1.0693], dtype=torch.float64)
     """
-    objectives, batches = list(objectives), list(batches)
+    objectives = list(objectives)
     if kind not in get_args(ScaleKind):
         raise ValueError(f"kind must be one of {list(get_args(ScaleKind))}, got {kind!r}.")
-    if not batches:
-        raise ValueError("batches must hold at least one batch, got none.")
     modes = {module: module.training for module in model.modules()}
     buffers = {buffer: buffer.clone() for buffer in model.buffers()}
     with torch.random.fork_rng():
@@ -151,32 +153,43 @@ def empirical_scales(
                 module.training = training
             for buffer, before in buffers.items():
                 buffer.copy_(before)
+    if not bool(scales.isfinite().all()):
+        worst = int((~scales.isfinite()).nonzero()[0])
+        raise ValueError(f"objectives[{worst}] must have finite losses, got {scales[worst]}.")
     return scales.clamp(min=floor)
 
 
 def _measure(
-    objectives: Sequence[Objective], model: nn.Module, batches: Sequence[tuple], kind: ScaleKind
+    objectives: Sequence[Objective],
+    model: nn.Module,
+    batches: Iterable[ScaleBatch],
+    kind: ScaleKind,
 ) -> Tensor:
-    if kind == "range":
-        scores = model(batches[0][0])
-        n_classes = 2 if scores.ndim == 1 or scores.shape[1] == 1 else scores.shape[1]
-        scales = [objective.typical_scale(n_classes) for objective in objectives]
-        return torch.tensor(scales, dtype=torch.float64)
     rows = []
     for x, y, groups in batches:
         scores = model(x)
-        rows.append([_value(objective, scores, y, groups, kind) for objective in objectives])
+        if kind == "range":
+            n_classes = 2 if scores.ndim == 1 or scores.shape[1] == 1 else scores.shape[1]
+            scales = [objective.typical_scale(n_classes) for objective in objectives]
+            return torch.tensor(scales, dtype=torch.float64)
+        if kind == "per_example_max":
+            rows.append(
+                [
+                    float(loss.per_example(scores, y).max())
+                    if isinstance(loss, (CrossEntropy, SquaredError))
+                    else float(Objectives([loss])(scores, y, _groups_of(groups, k)))
+                    for k, loss in enumerate(objectives)
+                ]
+            )
+        else:
+            rows.append(Objectives(objectives)(scores, y, groups).tolist())
+    if not rows:
+        raise ValueError("batches must hold at least one batch, got none.")
     losses = torch.tensor(rows, dtype=torch.float64)
     return losses.mean(0) if kind == "mean" else losses.amax(0)
 
 
-def _value(
-    objective: Objective,
-    scores: Tensor,
-    y: Tensor,
-    groups: Groups | Tensor | None,
-    kind: ScaleKind,
-) -> float:
-    if kind == "per_example_max" and isinstance(objective, (CrossEntropy, SquaredError)):
-        return max(float(objective(s, t)) for s, t in zip(scores.split(1), y.split(1), strict=True))
-    return float(objective(scores, y, groups))
+def _groups_of(groups: Grouping | Sequence[Grouping], position: int) -> Grouping:
+    if groups is None or isinstance(groups, (Groups, Tensor)):
+        return groups
+    return groups[position]

@@ -30,6 +30,8 @@ class StepRecord:
         Length of what went into ``.grad``.
     norms : Tensor of shape [..., m] or None
         Lengths of the scaled gradients, where they were computed.
+    alignment : Tensor of shape [...] or None
+        Mean cosine over pairs of gradients, where they were computed.
     omega, omega_active : Tensor of shape [...] or None
         Length of the shortest combination of all gradients, and of those that are not zero: 0
         means Pareto-stationary.
@@ -45,6 +47,7 @@ class StepRecord:
     choice: Tensor
     direction_norm: Tensor
     norms: Tensor | None = None
+    alignment: Tensor | None = None
     omega: Tensor | None = None
     omega_active: Tensor | None = None
     harmful: Tensor | None = None
@@ -65,6 +68,8 @@ class History:
         Leading axes: ``()`` for one model, ``(b,)`` for a population.
     trace : bool
         Also keep every single step (for plots; memory grows with the steps).
+    choice_names : sequence of str
+        Names of the strategies that ``choice`` numbers.
     device : torch.device or str
         Where the records live; they are never copied elsewhere, so a GPU is not waited for.
 
@@ -85,12 +90,14 @@ class History:
         window: int,
         members: Sequence[int] = (),
         trace: bool = False,
+        choice_names: Sequence[str] = (),
         device: torch.device | str = "cpu",
     ) -> None:
         if window < 1:
             raise ValueError(f"window must be at least 1, got {window}.")
         self.n_objectives, self.window = n_objectives, window
         self.members, self.trace, self.device = tuple(members), trace, torch.device(device)
+        self.choice_names = tuple(choice_names)
         self.step = 0
         self._sums = self._empty_sums()
         self._closed: dict[str, list[Tensor]] = {name: [] for name in _WINDOW_COLUMNS}
@@ -163,6 +170,18 @@ class History:
         if self.starts_window:
             self._close_window()
 
+    def rescale(self, factor: Tensor) -> None:
+        """Multiply all losses by a factor [..., m]: their scales have changed."""
+        if bool((factor == 1).all()):
+            return
+        for row in [self._sums, *self._steps]:
+            row["losses"] = row["losses"] * factor
+        self._closed["losses"] = [losses * factor for losses in self._closed["losses"]]
+
+    def forget_norms(self) -> None:
+        """Start anew with the longest gradients, as they are measured in another space now."""
+        self._largest_norms = torch.zeros_like(self._largest_norms)
+
     def to_frame(self) -> pd.DataFrame:
         """One row per step (with ``trace``) or window, and member: what a plot needs."""
         import pandas as pd
@@ -172,7 +191,11 @@ class History:
         for position, row in enumerate(rows):
             first = position if self.trace else position * self.window
             records += _flat_records(first, row, self.members)
-        return pd.DataFrame(records)
+        frame = pd.DataFrame(records)
+        if self.choice_names and not frame.empty:
+            names = frame["choice"].map(dict(enumerate(self.choice_names)))
+            frame.insert(2, "strategy", names)
+        return frame
 
     def state_dict(self) -> dict[str, Any]:
         """All of it, for a checkpoint."""
@@ -181,6 +204,7 @@ class History:
             "window": self.window,
             "members": list(self.members),
             "trace": self.trace,
+            "choice_names": list(self.choice_names),
             "step": self.step,
             "sums": dict(self._sums),
             "closed": {name: list(rows) for name, rows in self._closed.items()},
@@ -191,18 +215,24 @@ class History:
         }
 
     @classmethod
-    def from_state_dict(cls, state: dict[str, Any]) -> History:
-        """Continue where :meth:`state_dict` was taken."""
-        device = state["largest_norms"].device
+    def from_state_dict(cls, state: dict[str, Any], device: torch.device | str = "cpu") -> History:
+        """Continue where :meth:`state_dict` was taken, wherever that was."""
         history = cls(
-            state["n_objectives"], state["window"], state["members"], state["trace"], device
+            state["n_objectives"],
+            state["window"],
+            state["members"],
+            state["trace"],
+            state["choice_names"],
+            device,
         )
         history.step = state["step"]
-        history._sums = dict(state["sums"])
-        history._closed = {name: list(rows) for name, rows in state["closed"].items()}
-        history._steps = [dict(row) for row in state["steps"]]
-        history._largest_norms = state["largest_norms"]
-        history._measured, history._harmful = state["measured"], state["harmful"]
+        history._sums = _moved(state["sums"], device)
+        history._closed = {
+            name: [row.to(device) for row in rows] for name, rows in state["closed"].items()
+        }
+        history._steps = [_moved(row, device) for row in state["steps"]]
+        for name in ("largest_norms", "measured", "harmful"):
+            setattr(history, f"_{name}", state[name].to(device))
         return history
 
     def _empty_sums(self) -> dict[str, Tensor]:
@@ -211,6 +241,9 @@ class History:
             "weights": self._full(0.0, self.n_objectives),
             "direction_norm": self._full(0.0),
             "choice": self._full(0).long(),
+            "norms": self._full(torch.nan, self.n_objectives),
+            "alignment": self._full(torch.nan),
+            "harmful": self._full(torch.nan),
             "omega": self._full(torch.nan),
             "omega_active": self._full(torch.nan),
             "slack": self._full(torch.nan),
@@ -252,6 +285,9 @@ _WINDOW_COLUMNS = (
     "weights",
     "direction_norm",
     "choice",
+    "norms",
+    "alignment",
+    "harmful",
     "omega",
     "omega_active",
     "slack",
@@ -259,6 +295,12 @@ _WINDOW_COLUMNS = (
 _AVERAGED = ("losses", "weights", "direction_norm")
 """Over a window the mean of these is kept, of the others the last value."""
 _DTYPES = {"choice": torch.int64}
+_STEMS = {"losses": "loss", "weights": "weight", "norms": "norm"}
+"""Columns with an entry per objective, in a frame ``loss0``, ``loss1``, ..."""
+
+
+def _moved(row: dict[str, Tensor], device: torch.device | str) -> dict[str, Tensor]:
+    return {name: value.to(device) for name, value in row.items()}
 
 
 def _flat_records(
@@ -270,9 +312,9 @@ def _flat_records(
         flat: dict[str, float] = {"step": first_step, "member": member}
         for name in _WINDOW_COLUMNS:
             if name not in row:
-                flat[name] = float("nan")
-            elif name in ("losses", "weights"):
-                stem = {"losses": "loss", "weights": "weight"}[name]
+                flat[name] = float("nan")  # not measured at this step
+            elif name in _STEMS:
+                stem = _STEMS[name]
                 for k, entry in enumerate(row[name].reshape(count, -1)[member].tolist()):
                     flat[f"{stem}{k}"] = entry
             else:

@@ -91,7 +91,7 @@ class GroupIndex:
                 f"{type(groups).__name__}."
             )
         elif groups.ndim == 2 and groups.is_floating_point():
-            index = GroupIndex(None, groups, groups.shape[1])
+            index = GroupIndex._of_memberships(groups)
         elif groups.ndim == 1 and not groups.is_floating_point():
             index = GroupIndex._of_codes(groups)
         else:
@@ -111,6 +111,15 @@ class GroupIndex:
         if low < -1:
             raise ValueError(f"groups must hold codes from 0 up, or -1 for none, got {low}.")
         return GroupIndex(codes.long(), None, high + 1, low < 0)
+
+    @staticmethod
+    def _of_memberships(memberships: Tensor) -> GroupIndex:
+        wrong = memberships.detach()[~((memberships >= 0) & memberships.isfinite())]
+        if len(wrong):
+            raise ValueError(
+                f"groups must hold memberships that are finite and at least 0, got {wrong[0]:g}."
+            )
+        return GroupIndex(None, memberships, memberships.shape[1])
 
     @property
     def n_rows(self) -> int:
@@ -193,7 +202,8 @@ def rate_sums(
     name : {"dp", "tpr", "fpr", "tnr", "fnr", "ppv", "accuracy"}, or a sequence of them
         Several rates are summed in one go, along a new leading axis.
     decisions : Tensor of shape [..., n], or [..., c, n] with ``multiclass``
-        Soft or hard decisions in [0, 1]; with ``multiclass`` one row per class.
+        Soft or hard decisions in [0, 1]; with ``multiclass`` one row per class. Booleans and
+        integers, as in ``scores > 0``, are counted in float64.
     y : Tensor of shape [n]
         Labels 0 or 1; with ``multiclass`` 0 to c - 1. May be None for "dp".
     groups : codes [n], memberships [n, k], Groups or GroupIndex
@@ -215,6 +225,8 @@ def rate_sums(
     """
     index = groups if isinstance(groups, GroupIndex) else GroupIndex.of(groups)
     names = (name,) if isinstance(name, str) else tuple(name)
+    _check(names, decisions, y, index, sample_weight, multiclass)
+    decisions = decisions if decisions.is_floating_point() else decisions.double()
     labels = _labels(names, decisions, y, multiclass)
     masses = group_masses(decisions, labels, index, sample_weight)
     parts = []
@@ -246,6 +258,7 @@ def group_masses(
     Returns
     -------
     Tensor of shape [..., k, 4], or [..., c, k, 4]
+        Of the dtype of the decisions, but at least float32: a sum of ones in bfloat16 ends at 256.
 
     Examples
     --------
@@ -254,6 +267,7 @@ def group_masses(
     tensor([[0., 1., 0., 2.],
             [1., 0., 1., 0.]])
     """
+    decisions = decisions.to(torch.promote_types(decisions.dtype, torch.float32))
     ones = torch.ones_like(labels, dtype=decisions.dtype)
     total = ones if sample_weight is None else ones * sample_weight.to(decisions.dtype)
     selected = decisions if sample_weight is None else decisions * total
@@ -278,6 +292,35 @@ def _add_up(values: Tensor, cells: Tensor, size: int) -> Tensor:
     flat = values.expand(*values.shape[:-2], *cells.shape).flatten(-2)
     sums = values.new_zeros((*flat.shape[:-1], classes * size)).index_add(-1, apart, flat)
     return sums.unflatten(-1, (classes, size))
+
+
+def _check(
+    names: Sequence[str],
+    decisions: Tensor,
+    y: Tensor | None,
+    index: GroupIndex,
+    sample_weight: Tensor | None,
+    multiclass: bool,
+) -> None:
+    unknown = [name for name in names if name not in RATES]
+    if unknown or not names:
+        raise ValueError(f"name must be one or more of {list(RATES)}, got {unknown or names}.")
+    if decisions.ndim < 1 + multiclass:
+        wanted = "[..., c, n], a row per class," if multiclass else "[..., n]"
+        raise ValueError(f"decisions must have shape {wanted} got {list(decisions.shape)}.")
+    n, c = decisions.shape[-1], decisions.shape[-2] if multiclass else 2
+    shapes = {"groups": torch.Size([index.n_rows])}
+    shapes |= {} if y is None else {"y": y.shape}
+    shapes |= {} if sample_weight is None else {"sample_weight": sample_weight.shape}
+    for argument, shape in shapes.items():
+        if shape != (n,):
+            raise ValueError(
+                f"{argument} must have one entry per row of decisions ({n}), got shape "
+                f"{list(shape)}."
+            )
+    wrong = [] if y is None else y[(y < 0) | (y >= c) | (y.long() != y)]
+    if len(wrong):
+        raise ValueError(f"y must hold labels from 0 to {c - 1}, got {wrong[0].item()}.")
 
 
 def _labels(

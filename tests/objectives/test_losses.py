@@ -320,3 +320,57 @@ def test_two_group_losses_refuse_more(batch):
 def test_bad_settings_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_class_that_cannot_be_told_is_left_out_of_the_mean():
+    y = torch.tensor([0, 0, 0, 0, 1, 2] * 5)
+    groups = torch.tensor([0, 1, 0, 1, 0, 0] * 5)  # classes 1 and 2 occur in one group only
+    scores = torch.randn(30, 3, dtype=torch.float64)
+    loss = FairnessLoss("tpr", "identity", task_weight=0.0, aggregate="mean")
+    p = torch.softmax(scores, 1)[:, 0]
+    means = [p[(y == 0) & (groups == g)].mean() for g in (0, 1)]
+    torch.testing.assert_close(loss(scores, y, groups), (means[0] - means[1]).abs())
+
+
+def test_the_least_mass_is_relative_to_the_weights(batch):
+    scores, y, groups, _ = batch
+    loss = FairnessLoss("dp", task_weight=0.0)
+    tiny = torch.full((N,), 1e-9, dtype=torch.float64)
+    torch.testing.assert_close(loss(scores, y, groups, tiny), loss(scores, y, groups))
+
+
+@pytest.mark.parametrize("k", [4, 40])
+def test_nan_scores_give_a_nan_loss(k):
+    scores = torch.zeros(200)
+    scores[7] = torch.nan
+    loss = FairnessLoss("dp", task_weight=0.0)
+    assert loss(scores, torch.arange(200) % 2, torch.arange(200) % k).isnan()
+
+
+def test_second_derivatives_are_refused(batch):
+    scores, y, groups, _ = batch
+    scores.requires_grad_()
+    value = FairnessLoss("dp")(scores, y, groups)
+    with pytest.raises(RuntimeError, match="differentiated once only"):
+        torch.autograd.grad(value, scores, create_graph=True)
+
+
+def test_labels_between_classes_and_other_types_are_refused(batch):
+    scores, y, groups, _ = batch
+    with pytest.raises(ValueError, match="y must hold whole numbers"):
+        CrossEntropy()(scores, torch.full((N,), 0.5))
+    for name, arguments in {
+        "y": (scores, y.numpy(), groups),
+        "scores": (scores.tolist(), y, groups),
+        "sample_weight": (scores, y, groups, [1.0] * N),
+    }.items():
+        with pytest.raises(TypeError, match=f"{name} must be a tensor, got"):
+            FairnessLoss()(*arguments)  # type: ignore[arg-type]
+
+
+def test_without_a_task_weight_the_task_is_not_computed():
+    scores = torch.tensor([1e38, 1.0, 0.0, 2.0])
+    value = FairnessLoss("dp", task_weight=0.0)(
+        scores * 10, torch.tensor([0, 1, 0, 1]), torch.arange(4) % 2
+    )
+    assert value.isfinite()

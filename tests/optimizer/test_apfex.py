@@ -435,7 +435,7 @@ def test_a_loss_of_the_wrong_kind(setting):
     ("arguments", "error", "message"),
     [
         ({"optimizer": "adam"}, TypeError, r"optimizer must be a torch.optim.Optimizer, got str"),
-        ({"window": 0}, ValueError, "window must be at least 1, got 0"),
+        ({"window": 0}, ValueError, "window must be a whole number of at least 1, got 0"),
         ({"space": "weights"}, ValueError, "space must be one of"),
         ({"scales": "max"}, ValueError, "scales must be 'first_window', 'none' or numbers"),
         ({"scales": [1.0, 0.0]}, ValueError, "scales must be positive and finite"),

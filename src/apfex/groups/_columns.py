@@ -18,10 +18,8 @@ def read_columns(sensitive_features: Any) -> dict[str, pd.Series]:
     data = sensitive_features
     if isinstance(data, Tensor):
         data = data.detach().cpu().numpy()
-    if isinstance(data, Mapping):
-        columns = {str(name): _column(values) for name, values in data.items()}
-    elif hasattr(data, "columns"):
-        columns = _frame_columns(data)
+    if is_named(data):
+        columns = _named_columns(data)
     elif _is_series(data):
         columns = {str(getattr(data, "name", None) or "attribute0"): _column(data)}
     else:
@@ -34,14 +32,16 @@ def read_columns(sensitive_features: Any) -> dict[str, pd.Series]:
     return columns
 
 
-def _frame_columns(frame: Any) -> dict[str, pd.Series]:
-    names = [str(name) for name in frame.columns]
+def _named_columns(table: Any) -> dict[str, pd.Series]:
+    keys = list(table if isinstance(table, Mapping) else table.columns)
+    names = [str(key) for key in keys]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise ValueError(
-            f"sensitive_features must have distinct column names, got {repeated} twice."
+            "sensitive_features must have distinct column names, also once they are text, got "
+            f"{repeated} twice; rename one."
         )
-    return {str(name): _column(frame[name]) for name in frame.columns}
+    return {name: _column(table[key]) for name, key in zip(names, keys, strict=True)}
 
 
 def _array_columns(values: Any) -> dict[str, pd.Series]:
@@ -61,10 +61,20 @@ def _object_array(values: Any) -> np.ndarray:
             "sensitive_features must be a column, a table, or a mapping from names to columns, "
             f"got {type(values).__name__}."
         )
-    nested = any(
-        isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str) for value in values
-    )
-    return np.array(values, dtype=object) if nested else _fill(values)
+    lengths = {_length(value) for value in values}
+    if len(lengths) > 1:
+        found = sorted(lengths, key=str)
+        raise ValueError(
+            "sensitive_features must have single values or rows of one length, got rows of "
+            f"{' and '.join(map(str, found))} values; fill them up with None."
+        )
+    return _fill(values) if lengths <= {None} else np.array(values, dtype=object)
+
+
+def _length(value: Any) -> int | None:
+    """Values in a row of a nested list; None for a single value."""
+    nested = isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes))
+    return len(value) if nested else None
 
 
 def _fill(values: Sequence) -> np.ndarray:

@@ -132,6 +132,10 @@ class Groups:
             for subset in combinations(self.attributes, size):
                 yield self.parent(subset)
 
+    def take(self, rows: np.ndarray) -> Groups:
+        """The same groups for some of the rows; a group may then be empty."""
+        return Groups(self.codes[rows], self.attributes, self.levels, self.cells, self._keys)
+
     def memberships(self, dtype: torch.dtype = torch.float32) -> Tensor:
         """Hard memberships h[i, g] in {0, 1}, shape [n, k]; a row without a group is all 0."""
         codes = torch.from_numpy(self.codes)

@@ -212,7 +212,8 @@ def accuracy_gap(
 ) -> float | dict[str, float]:
     """Accuracy gap: how far the shares of right decisions lie apart.
 
-    Parameters and result are those of :func:`dp_gap`; ``y_true`` must be given.
+    Parameters and result are those of :func:`dp_gap`; ``y_true`` must be given. No label is the
+    positive one: ``pos_label`` is there so that all gaps are called alike, and is not used.
 
     Examples
     --------
@@ -279,7 +280,10 @@ def _gap(
     for rate in rates:
         check_choices(rate, grouping, min_count)
         require_labels(rate, y_true)
-    data = read_inputs(y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    symmetric = rates == ("accuracy",)
+    data = read_inputs(
+        y_true, y_pred, sensitive_features, sample_weight, pos_label, symmetric=symmetric
+    )
     by_rate = [rate_tables(rate, data, grouping) for rate in rates]
     warn_left_out([table for tables in by_rate for table in tables.values()], min_count, 3)
     gaps = {name: [tables[name].gap(min_count) for tables in by_rate] for name in by_rate[0]}

@@ -96,7 +96,10 @@ def gap_inference(
     """
     check_choices(rate, grouping, min_count)
     require_labels(rate, y_true)
-    data = read_inputs(y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    symmetric = rate == "accuracy"
+    data = read_inputs(
+        y_true, y_pred, sensitive_features, sample_weight, pos_label, symmetric=symmetric
+    )
     tables = rate_tables(rate, data, grouping)
     warn_left_out(list(tables.values()), min_count, 2)
     approximate = data.weight is not None and len(data.weight.unique()) > 1

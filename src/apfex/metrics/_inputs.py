@@ -37,9 +37,15 @@ class Inputs:
 
 
 def read_inputs(
-    y_true: Any, y_pred: Any, sensitive_features: Any, sample_weight: Any, pos_label: Any
+    y_true: Any,
+    y_pred: Any,
+    sensitive_features: Any,
+    sample_weight: Any,
+    pos_label: Any,
+    *,
+    symmetric: bool = False,
 ) -> Inputs:
-    """Check everything that a gap is computed from."""
+    """Check everything that a gap is computed from; a symmetric rate has no positive label."""
     check_indexes(
         y_true=y_true,
         y_pred=y_pred,
@@ -53,7 +59,7 @@ def read_inputs(
     groups = make_groups(sensitive_features)
     check_length("sensitive_features", len(groups.codes), "y_pred", len(decided))
     weight = read_weight(sample_weight, len(decided))
-    return Inputs(_read_labels(truth, decided, pos_label), groups, weight)
+    return Inputs(_read_labels(truth, decided, pos_label, symmetric), groups, weight)
 
 
 def read_column(name: str, values: Any) -> np.ndarray:
@@ -149,12 +155,16 @@ def encode(columns: list[np.ndarray]) -> tuple[list[Tensor], tuple[Any, ...]]:
     return codes, classes
 
 
-def _read_labels(truth: np.ndarray | None, decided: np.ndarray, pos_label: Any) -> Labels:
+def _read_labels(
+    truth: np.ndarray | None, decided: np.ndarray, pos_label: Any, symmetric: bool
+) -> Labels:
     codes, classes = encode([decided] if truth is None else [decided, truth])
     if len(classes) <= 2:
-        _check_pos_label(classes, pos_label)
-        positive = torch.tensor([int(value == pos_label) for value in classes])
-        codes, classes = [positive[column] for column in codes], ()
+        if not symmetric:
+            _check_pos_label(classes, pos_label)
+            positive = torch.tensor([int(value == pos_label) for value in classes])
+            codes = [positive[column] for column in codes]
+        classes = ()
     return Labels(codes[1] if truth is not None else None, codes[0], classes)
 
 

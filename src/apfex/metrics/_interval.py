@@ -97,7 +97,9 @@ def gap_interval(
     With its critical value c the lower end is ``max(p - c s) - min(p + c s)``, not below 0; the
     upper end is the largest ``p_i - p_j + z sqrt(s_i^2 + s_j^2)``, z = 2.576 at 95%, without
     correction for many pairs, because the true gap belongs to one fixed pair. Both take O(k) per
-    draw; pairs are looked at in blocks. From 10^9 rows on, draws are binomial (and approximate).
+    draw; pairs are looked at in blocks. The time is that of the draws: 10,000 groups of all sizes
+    take about 3 s, but any number of small groups well below 1 s, as more than n (n + 1) groups of
+    one size n are drawn together. From 10^9 rows on, draws are binomial (and approximate).
 
     *What holds at 95%* (simulated, and enumerated for two groups). Where all groups have one rate:
     the interval covers in at least 93% of all cases, and in at most 97% of them once every group
@@ -149,13 +151,16 @@ def corrected_interval(
     order = np.lexsort((x, n))  # so that the draws do not depend on how groups are numbered
     x, n = x[order], n[order]
     null = null_law(n, int(x.sum()), n_draws, generator)
-    p, s = smoothed(x, n)
+    gap = float(np.ptp(x / n))
+    # A third group with the counts of two others adds no pair.
+    third = np.append([False, False], (x[2:] == x[:-2]) & (n[2:] == n[:-2]))
+    p, s = smoothed(x[~third], n[~third])
     t = float(statistic(p, s))
     critical = float(np.partition(null.statistics, n_draws - rank)[n_draws - rank])
     lower = np.max(p - critical * s) - np.min(p + critical * s)
     as_large = int(np.sum(null.statistics >= t * _TIE))
     return GapInterval(
-        gap=float(np.ptp(x / n)),
+        gap=gap,
         lower=max(0.0, float(lower)) if critical < t * _TIE else 0.0,
         upper=min(1.0, _upper(p, s, float(norm.ppf(1 - alpha / 10)))),
         p_value=min(1.0, n_tests * (1 + as_large) / (n_draws + 1)),

@@ -46,13 +46,14 @@ def null_law(
     totals: np.ndarray, successes: int, n_draws: int, generator: np.random.Generator
 ) -> NullLaw:
     """Draw what groups of these sizes show if all ``successes`` fall on rows at random."""
-    k = len(totals)
+    alone, crowds = _split(totals)
+    width = len(alone) + sum(n + 1 for n, _ in crowds)
     statistics, gaps = [], []
-    for start in range(0, n_draws, block := max(1, _BLOCK // k)):
+    for start in range(0, n_draws, block := max(1, _BLOCK // width)):
         size = min(block, n_draws - start)
-        draws = _draw(totals, successes, size, generator)
-        statistics.append(statistic(*smoothed(draws, totals)))
-        gaps.append(np.ptp(draws / totals, axis=-1))
+        draws, sizes = _draw(alone, crowds, successes, size, generator)
+        statistics.append(statistic(*smoothed(draws, sizes)))
+        gaps.append(np.ptp(draws / sizes, axis=-1))
     return NullLaw(np.concatenate(statistics), np.concatenate(gaps))
 
 
@@ -61,12 +62,55 @@ def is_exact(totals: np.ndarray) -> bool:
     return int(totals.sum()) < _LARGEST_URN
 
 
+def _split(totals: np.ndarray) -> tuple[np.ndarray, list[tuple[int, int]]]:
+    """Groups to draw one by one, and crowds (n, g): so many groups g of n rows that tallies pay."""
+    sizes, groups = np.unique(totals, return_counts=True)
+    crowded = (groups > sizes * (sizes + 1)) & is_exact(totals)
+    crowds = list(zip(sizes[crowded].tolist(), groups[crowded].tolist(), strict=True))
+    return totals[~np.isin(totals, sizes[crowded])], crowds
+
+
 def _draw(
-    totals: np.ndarray, successes: int, size: int, generator: np.random.Generator
-) -> np.ndarray:
-    if is_exact(totals):
-        return generator.multivariate_hypergeometric(
-            totals, successes, size=size, method="marginals"
+    alone: np.ndarray,
+    crowds: list[tuple[int, int]],
+    successes: int,
+    size: int,
+    generator: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Successes [size, w] that groups of sizes [w] show: all that occur, some more than once."""
+    urns = np.append(alone, [n * g for n, g in crowds]).astype(np.int64)
+    if is_exact(urns):
+        drawn = generator.multivariate_hypergeometric(
+            urns, successes, size=size, method="marginals"
         )
-    # So many rows fix the common rate that conditioning on their sum no longer matters.
-    return generator.binomial(totals, successes / int(totals.sum()), size=(size, len(totals)))
+    else:  # So many rows fix the common rate that conditioning on their sum no longer matters.
+        drawn = generator.binomial(urns, successes / int(urns.sum()), size=(size, len(urns)))
+    draws, sizes = [drawn[:, : len(alone)]], [alone]
+    for (n, g), taken in zip(crowds, drawn.T[len(alone) :], strict=True):
+        tally = _tally(n, g, taken, generator)
+        # A number that no group shows gives way to the one that most show.
+        draws.append(np.where(tally > 0, np.arange(n + 1), tally.argmax(1)[:, None]))
+        sizes.append(np.full(n + 1, n))
+    return np.concatenate(draws, axis=1), np.concatenate(sizes)
+
+
+def _tally(n: int, g: int, successes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """How many of g groups of n rows show 0, ..., n of the successes [size]; shape [size, n + 1].
+
+    Exact, with about n^2 / 2 draws instead of g. All groups get their rows in turn: the first of
+    each, the second of each, ... Of the g rows of a turn some are successes, and of these some
+    fall on the groups that have shown n, n - 1, ..., 0 so far, which then show one more.
+    """
+    tally = np.zeros((n + 1, len(successes)), dtype=np.int64)
+    tally[0] = g
+    for turn in range(n):
+        hits = generator.hypergeometric(successes, g * (n - turn) - successes, g)
+        successes = successes - hits
+        others = np.full_like(hits, g)
+        for shown in range(turn, -1, -1):
+            others -= tally[shown]
+            moved = generator.hypergeometric(tally[shown], others, hits)
+            hits = hits - moved
+            tally[shown] -= moved
+            tally[shown + 1] += moved
+    return tally.T

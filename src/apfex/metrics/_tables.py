@@ -120,7 +120,10 @@ def group_rates(
     """
     check_choices(rate, grouping, min_count)
     require_labels(rate, y_true)
-    data = read_inputs(y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    symmetric = rate == "accuracy"
+    data = read_inputs(
+        y_true, y_pred, sensitive_features, sample_weight, pos_label, symmetric=symmetric
+    )
     tables = rate_tables(rate, data, grouping)
     frames = []
     for attribute, table in tables.items():

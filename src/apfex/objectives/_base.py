@@ -91,11 +91,7 @@ class Batch:
     @cached_property
     def squared_error(self) -> Tensor:
         """Weighted mean squared error of the probabilities, summed over classes if several."""
-        p = self.probabilities
-        if not self.is_multiclass:
-            return self.mean((p - self.labels) ** 2)
-        one_hot = F.one_hot(self.y.long(), p.shape[0]).T
-        return self.mean(((p - one_hot) ** 2).sum(0))
+        return self.mean(self.row_errors())
 
     @cached_property
     def _decisions(self) -> dict[Callable[[Tensor], Tensor], Tensor]:
@@ -113,6 +109,13 @@ class Batch:
             return F.cross_entropy(self.scores, self.y.long(), reduction="none")
         return F.binary_cross_entropy_with_logits(self.scores, self.labels, reduction="none")
 
+    def row_errors(self) -> Tensor:
+        """Squared error of each row's probabilities, shape [n]."""
+        p = self.probabilities
+        if not self.is_multiclass:
+            return (p - self.labels) ** 2
+        return ((p - F.one_hot(self.y.long(), p.shape[0]).T) ** 2).sum(0)
+
     def mean(self, values: Tensor) -> Tensor:
         """Mean of row values [n], weighted where there are weights."""
         if self.sample_weight is None:
@@ -122,6 +125,9 @@ class Batch:
 
 def check_batch(scores: Tensor, y: Tensor, sample_weight: Tensor | None = None) -> Batch:
     """Check a batch at the edge; a column of scores [n, 1] counts as [n]."""
+    for name, tensor in (("scores", scores), ("y", y), ("sample_weight", sample_weight)):
+        if not isinstance(tensor, Tensor) and not (name == "sample_weight" and tensor is None):
+            raise TypeError(f"{name} must be a tensor, got {type(tensor).__name__}.")
     if scores.ndim == 2 and scores.shape[1] == 1:
         scores = scores.squeeze(1)
     if scores.ndim not in (1, 2) or not scores.is_floating_point():
@@ -165,6 +171,9 @@ def _check_labels(y: Tensor, n_classes: int) -> None:
         raise ValueError(
             f"y must hold labels from 0 to {n_classes - 1}, got values from {low:g} to {high:g}."
         )
+
+    if y.is_floating_point() and not bool((y == y.round()).all()):
+        raise ValueError("y must hold whole numbers as labels, got some between them.")
 
 
 def _check_weights(sample_weight: Tensor, n: int) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, final
 
+import torch
 from torch import Tensor
 
 from apfex.groups import Groups, soft_memberships
 from apfex.objectives._base import Batch, check_batch, check_task_weight, need_groups, read_groups
-from apfex.objectives._gaps import soft_gaps
+from apfex.objectives._gaps import over_classes, soft_gaps
 from apfex.objectives._task import CrossEntropy
 from apfex.rates import GroupIndex
 
@@ -45,7 +46,6 @@ class MulticlassCCRLoss:
 
     Examples
     --------
-    >>> import torch
     >>> scores = torch.tensor([[9.0, 0.0, 0.0], [0.0, 9.0, 0.0]])
     >>> loss = MulticlassCCRLoss(task_weight=0.0)
     >>> loss(scores, torch.tensor([0, 1]), torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
@@ -63,6 +63,10 @@ class MulticlassCCRLoss:
         if self.rate not in ("dp", "tpr"):
             raise ValueError(f"rate must be 'dp' or 'tpr', got {self.rate!r}.")
         check_task_weight(self.task_weight)
+        for name in ("width", "min_mass"):
+            value = getattr(self, name)
+            if not bool((torch.as_tensor(value) > 0).all()):
+                raise ValueError(f"{name} must be positive, got {value}.")
 
     def __call__(
         self,
@@ -92,7 +96,8 @@ class MulticlassCCRLoss:
             "smooth_mean",
             self.min_mass,
         )
-        return gaps.mean() + self.task_weight * batch.cross_entropy
+        gap = over_classes(gaps, "smooth_mean")[0]
+        return gap + self.task_weight * batch.cross_entropy if self.task_weight else gap
 
     def typical_scale(self, n_classes: int) -> float:
         """Largest difference plus the share of an uninformed model's task loss.

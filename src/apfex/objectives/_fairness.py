@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, final, get_args
 
-import torch
 from torch import Tensor
 
 from apfex.groups import Groups
 from apfex.objectives._base import Batch, check_batch, check_task_weight, need_groups, read_groups
-from apfex.objectives._gaps import soft_gaps
+from apfex.objectives._gaps import over_classes, soft_gaps
 from apfex.objectives._pairs import Aggregate
 from apfex.objectives._task import CrossEntropy
 from apfex.rates import RATES, GroupIndex, RateName
@@ -47,9 +46,11 @@ class FairnessLoss:
     is taken against the rest, and the differences are averaged over classes (the largest for
     "max" and "smooth_max"). A group that is absent from the batch is left out, instead of a small
     number being added to its denominator; with fewer than two groups left the difference is 0.
+    A class in which fewer than two groups can be told apart is left out of the mean.
 
     Examples
     --------
+    >>> import torch
     >>> scores = torch.tensor([4.0, -4.0, 4.0, 4.0])
     >>> loss = FairnessLoss("dp", task_weight=0.0, aggregate="max")
     >>> loss(scores, torch.tensor([1, 0, 1, 0]), torch.tensor([0, 0, 1, 1]))
@@ -88,8 +89,8 @@ class FairnessLoss:
 
     def evaluate(self, batch: Batch, index: GroupIndex | None) -> Tensor:
         """Return the loss of a checked batch."""
-        gaps = fairness_gaps([self], batch, need_groups(index, self))
-        return torch.add(gaps[0], batch.cross_entropy, alpha=self.task_weight)
+        (gap,) = fairness_gaps([self], batch, need_groups(index, self))
+        return gap + self.task_weight * batch.cross_entropy if self.task_weight else gap
 
     @property
     def step(self) -> Callable[[Tensor], Tensor]:
@@ -113,6 +114,4 @@ def fairness_gaps(losses: Sequence[FairnessLoss], batch: Batch, index: GroupInde
         first.aggregate,
         first.min_mass,
     )
-    if not batch.is_multiclass:
-        return gaps
-    return gaps.mean(0) if first.aggregate not in ("max", "smooth_max") else gaps.amax(0)
+    return over_classes(gaps, first.aggregate)

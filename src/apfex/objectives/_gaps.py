@@ -43,14 +43,30 @@ def soft_gaps(
     sample_weight : Tensor of shape [n], optional
     aggregate : {"smooth_mean", "mean", "max", "smooth_max"}
     min_mass : float
-        A group with a smaller denominator is left out of all pairs.
+        A group with a smaller denominator, in rows of mean weight, is left out of all pairs.
 
     Returns
     -------
     Tensor of shape [..., r], or [..., c, r]
+        ``inf``, with a gradient of 0, where fewer than two groups are left.
     """
-    plan = _Plan(tuple(rates), labels, index, sample_weight, aggregate, min_mass)
+    least = min_mass if sample_weight is None else min_mass * float(sample_weight.mean())
+    plan = _Plan(tuple(rates), labels, index, sample_weight, aggregate, least)
     return _SoftGaps.apply(decisions, index.memberships, plan)
+
+
+def over_classes(gaps: Tensor, aggregate: Aggregate) -> Tensor:
+    """Gaps [r] of one class, or mean (largest) gaps over the classes of [c, r] that can be told.
+
+    A gap that is not estimable is left out, and is 0 where nothing is left.
+    """
+    told = ~gaps.isinf()
+    counted = torch.where(told, gaps, 0.0)
+    if gaps.ndim == 1:
+        return counted
+    if aggregate in ("max", "smooth_max"):
+        return counted.amax(0)
+    return counted.sum(0) / told.sum(0).clamp(min=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +90,10 @@ class _SoftGaps(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        if torch.is_grad_enabled():
+            raise RuntimeError(
+                "Fairness losses can be differentiated once only, got create_graph=True."
+            )
         decisions, memberships, slopes = ctx.saved_tensors
         # [..., k, 4]: how much each mass of each group is worth
         table = (grad_outputs[0][..., None, None] * slopes).sum(-3)
@@ -99,6 +119,7 @@ def gaps_of_masses(
     Returns
     -------
     gaps : Tensor of shape [..., r]
+        ``inf``, with slopes of 0, where fewer than two groups are left.
     slopes : Tensor of shape [..., r, k, 4]
 
     Examples
@@ -109,6 +130,9 @@ def gaps_of_masses(
     tensor([0.5000])
     """
     few = small(masses)
+    # NaN scores must give NaN gaps, instead of groups that seem to be empty.
+    poison = 0.0 * few.sum(-1).sum(-1)[..., None]
+    few = torch.nan_to_num(few) if isinstance(few, Tensor) else np.nan_to_num(few)
     numerators, denominators = _coefficients(rates)  # [r, 4]
     if isinstance(few, Tensor):
         numerators, denominators = (few.new_tensor(c) for c in (numerators, denominators))
@@ -116,7 +140,7 @@ def gaps_of_masses(
     below = (few @ denominators.T).swapaxes(-1, -2)
     gaps, by_above, by_below = gap_and_slopes(above, below, aggregate, min_mass)
     slopes = by_above[..., None] * numerators[:, None] + by_below[..., None] * denominators[:, None]
-    return _like(gaps, masses), _like(slopes, masses)
+    return _like(gaps + poison, masses), _like(slopes, masses)
 
 
 @cache

@@ -83,7 +83,8 @@ class Objectives:
         family = [loss for loss in losses if isinstance(loss, FairnessLoss)]
         gaps = fairness_gaps(family, batch, need_groups(index, family[0]))
         shares = gaps.new_tensor([loss.task_weight for loss in family])
-        values = torch.addcmul(gaps, shares, batch.cross_entropy)
+        has_task = any(loss.task_weight for loss in family)
+        values = torch.addcmul(gaps, shares, batch.cross_entropy) if has_task else gaps
         return dict(zip(positions, values.unbind(0), strict=True))
 
     def _indexes(self, groups: Grouping | Sequence[Grouping], n: int) -> list[GroupIndex | None]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from apfex.groups import Groups
 from apfex.objectives._base import Batch, check_batch, check_task_weight, need_groups, read_groups
-from apfex.objectives._gaps import soft_gaps
+from apfex.objectives._gaps import over_classes, soft_gaps
 from apfex.objectives._task import SquaredError
 from apfex.rates import GroupIndex, RateName
 from apfex.relaxations import tanh_step
@@ -58,9 +58,10 @@ class _TwoGroupLoss(ABC):
         decisions = tanh_step(batch.probabilities, steepness=self.steepness or default)
         if self.form == "masked":
             decisions = torch.where(decisions > 0.5, decisions, 0.0)
-        gap = soft_gaps(
+        gaps = soft_gaps(
             [self.rate], decisions, batch.y, index, batch.sample_weight, "mean", min_mass=1e-3
-        )[0]
+        )
+        gap = over_classes(gaps, "mean")[0]
         p = batch.probabilities
         return gap + self.task_weight * batch.squared_error + self.beta * batch.mean(p * p)
 

@@ -50,7 +50,7 @@ def gap_and_slopes(
     Returns
     -------
     gap : array of shape [...]
-        0, with slopes of 0, where fewer than two groups are left.
+        ``inf``, with slopes of 0, where fewer than two groups are left: not estimable.
     by_above, by_below : arrays of shape [..., k]
     """
     xp: Any = torch if isinstance(above, Tensor) else np
@@ -60,7 +60,7 @@ def gap_and_slopes(
     rates = xp.where(known, above / safe, 0.0)
     gap, slope = _AGGREGATES[aggregate](xp, rates, known, count)
     by_above = xp.where(known & (count >= 2), slope / safe, 0.0)
-    return xp.where(count[..., 0] >= 2, gap, 0.0), by_above, -by_above * rates
+    return xp.where(count[..., 0] >= 2, gap, xp.inf), by_above, -by_above * rates
 
 
 def _mean(xp: ModuleType, v: Array, known: Array, count: Array) -> tuple[Array, Array]:

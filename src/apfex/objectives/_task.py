@@ -39,6 +39,10 @@ class CrossEntropy:
         """Return the loss of a checked batch."""
         return batch.cross_entropy
 
+    def per_example(self, scores: Tensor, y: Tensor) -> Tensor:
+        """Loss of each row, shape [n]."""
+        return check_batch(scores, y).row_losses()
+
     def typical_scale(self, n_classes: int) -> float:
         """Loss of a model that knows nothing: ``log(c)``."""
         return math.log(n_classes)
@@ -69,6 +73,10 @@ class SquaredError:
     def evaluate(self, batch: Batch, index: GroupIndex | None = None) -> Tensor:  # noqa: ARG002
         """Return the loss of a checked batch."""
         return batch.squared_error
+
+    def per_example(self, scores: Tensor, y: Tensor) -> Tensor:
+        """Loss of each row, shape [n]."""
+        return check_batch(scores, y).row_errors()
 
     def typical_scale(self, n_classes: int) -> float:
         """Loss of a model that gives every class the same probability, summed over classes."""

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, final, get_args
 
 import torch
 from torch import Tensor
 
-from apfex.constraints import Constraint, constraint_step
-from apfex.gradients import Jacobian
-from apfex.history import History, StepRecord
-from apfex.optimizer._losses import check_reach, read_losses
+from apfex.constraints import Constraint
+from apfex.history import History
+from apfex.optimizer._losses import check_reach, read_constraints, read_losses, used_parameters
 from apfex.optimizer._pass import BackwardPass, Direction
-from apfex.solvers import min_norm
-from apfex.strategies import AdaptiveSwitch, StepView, Strategy, active_min_norm, direction_length
+from apfex.optimizer._step import DecidedStep, OverflowInGradients, decide_step, finite_gramian
+from apfex.strategies import AdaptiveSwitch, Choice, StepView, Strategy
 
 Space = Literal["auto", "prediction", "parameter"]
 Scales = Literal["first_window", "none"] | Sequence[float] | Tensor
@@ -66,8 +64,14 @@ class APFEx(torch.optim.Optimizer):
     Adam's preconditioning and momentum keep it only approximately in either.
 
     ``step`` clears the gradients, so a loop needs no ``zero_grad``; ``backward`` adds to what is
-    there, so accumulation and clipping go between the two as everywhere. If anything is wrong
-    with the losses, ``backward`` raises before it has changed anything.
+    there, so accumulation and clipping go between the two as everywhere. A parameter that no loss
+    depends on keeps its ``.grad``. If anything is wrong with the losses, ``backward`` raises
+    before it has changed anything.
+
+    Gradients are taken with ``torch.autograd.grad``: hooks on tensors run, hooks that wait for
+    ``.grad`` to be accumulated do not. Where a Gramian is needed the passes are batched, so a
+    tensor hook sees the gradients of all losses at once, and an intermediate tensor must not be
+    asked to ``retain_grad()``.
 
     Examples
     --------
@@ -101,8 +105,14 @@ class APFEx(torch.optim.Optimizer):
             raise TypeError(
                 f"optimizer must be a torch.optim.Optimizer, got {type(optimizer).__name__}."
             )
-        if window < 1:
-            raise ValueError(f"window must be at least 1, got {window}.")
+        strategy = AdaptiveSwitch() if strategy is None else strategy
+        if isinstance(strategy, type) or not isinstance(strategy, Strategy):
+            raise TypeError(
+                "strategy must be a strategy as AdaptiveSwitch(), with a decide method, got "
+                f"{strategy!r}."
+            )
+        if not isinstance(window, int) or window < 1:
+            raise ValueError(f"window must be a whole number of at least 1, got {window}.")
         if space not in get_args(Space):
             raise ValueError(f"space must be one of {list(get_args(Space))}, got {space!r}.")
         if not floor > 0:
@@ -110,14 +120,15 @@ class APFEx(torch.optim.Optimizer):
         super().__init__(optimizer.param_groups, optimizer.defaults)
         self.inner = optimizer
         self._share_inner()
-        self.strategy = AdaptiveSwitch() if strategy is None else strategy
+        self.strategy = strategy
         self.window, self.space, self.seed = window, space, seed
         self.trace, self.floor = trace, floor
         self.history: History | None = None
         self._given_scales = _read_scales(scales)
         self._largest_losses: Tensor | None = None
-        self._last_direction: tuple[Tensor, ...] | None = None
+        self._last_direction: dict[Tensor, Tensor] = {}
         self._batched: bool | None = None
+        self._compared: bool | None = None
 
     @property
     def scales(self) -> Tensor | None:
@@ -128,7 +139,7 @@ class APFEx(torch.optim.Optimizer):
         self,
         losses: Tensor | Sequence[Tensor],
         outputs: Tensor | None = None,
-        constraints: Sequence[Constraint] = (),
+        constraints: Constraint | Sequence[Constraint] = (),
         loss_scale: float = 1.0,
     ) -> None:
         """Weigh the losses' gradients, and add the combined direction to ``.grad``.
@@ -145,14 +156,16 @@ class APFEx(torch.optim.Optimizer):
             ``scaler.get_scale()`` of a ``torch.amp.GradScaler``: ``.grad`` is multiplied by it,
             and an overflow is left to the scaler.
         """
+        if not 0 < loss_scale < float("inf"):
+            raise ValueError(f"loss_scale must be positive and finite, got {loss_scale}.")
         values = read_losses(losses)
         outputs = self._compared_outputs(outputs)
-        parameters = [p for g in self.inner.param_groups for p in g["params"] if p.requires_grad]
+        trainable = [p for p in self._parameters() if p.requires_grad]
         history = self._history_for(len(values))
-        if outputs is not None or history.starts_window:
-            check_reach(values, parameters, outputs)
-        active = [constraint for constraint in constraints if constraint.is_active]
+        check_reach(values, trainable, outputs)
+        active = read_constraints(constraints, trainable)
         softs = torch.stack([c.soft.reshape(()) for c in active]) if active else None
+        parameters = used_parameters(values, trainable)
         detached = values.detach().double().cpu()
         scales = self._scales_for(detached, history)
         passes = BackwardPass(
@@ -163,23 +176,25 @@ class APFEx(torch.optim.Optimizer):
             history=history,
             step=history.step,
             seeds=torch.tensor(self.seed),
-            compute_gramian=lambda: _finite_gramian(passes.gramian(), loss_scale),
+            compute_gramian=lambda: finite_gramian(passes.gramian(), loss_scale),
         )
+
+        def blend(direction: Direction, share: float) -> Direction:
+            return self._blended(direction, parameters, share, loss_scale)
+
         try:
-            taken = self._take(view, passes, active, loss_scale)
-        except _OverflowError:
+            step = decide_step(self.strategy, view, passes, active, blend, loss_scale)
+        except OverflowInGradients:
             if loss_scale == 1.0:
                 raise ValueError(
-                    "losses must have finite gradients, got some that are not; lower the "
-                    "learning rate, or clip the gradients."
+                    "losses must have finite gradients, got some that are not; look at the loss "
+                    "that produces them, lower the learning rate, or clip."
                 ) from None
             for parameter in parameters:
                 parameter.grad = torch.full_like(parameter, torch.inf)
             return
-        if self._given_scales is None:
-            self._largest_losses = scales
-        self._batched, self.history = passes.batched, history
-        self._commit(taken, parameters, loss_scale)
+        self._batched = passes.batched
+        self._commit(step, parameters, history, scales, outputs is not None, loss_scale)
 
     def step(self, closure: None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Take a step with the wrapped optimizer, then clear the gradients.
@@ -190,9 +205,8 @@ class APFEx(torch.optim.Optimizer):
         if closure is not None:
             raise TypeError("closure must be None: call backward, then step.")
         self.inner.step()
-        for group in self.inner.param_groups:
-            for parameter in group["params"]:
-                parameter.grad = None
+        for parameter in self._parameters():
+            parameter.grad = None
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters, as for any optimizer."""
@@ -201,7 +215,6 @@ class APFEx(torch.optim.Optimizer):
             return
         self.inner.add_param_group(param_group)
         self._share_inner()
-        self._last_direction = None
 
     def state_dict(self) -> dict[str, Any]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Everything that is needed to continue bit for bit."""
@@ -210,72 +223,71 @@ class APFEx(torch.optim.Optimizer):
             "history": None if self.history is None else self.history.state_dict(),
             "given_scales": self._given_scales,
             "largest_losses": self._largest_losses,
-            "last_direction": self._last_direction,
+            "last_direction": [self._last_direction.get(p) for p in self._parameters()],
+            "compared": self._compared,
+            "window": self.window,
             "seed": self.seed,
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue where :meth:`state_dict` was taken, with a strategy of the same settings."""
-        missing = {"inner", "history", "given_scales", "largest_losses"} - set(state_dict)
+        missing = set(self.state_dict()) - set(state_dict)
         if missing:
             raise ValueError(
                 f"state_dict must come from APFEx.state_dict, got one without {sorted(missing)}."
             )
+        if len(state_dict["last_direction"]) != len(self._parameters()):
+            raise ValueError(
+                f"state_dict must be of as many parameters ({len(self._parameters())}), got "
+                f"{len(state_dict['last_direction'])}."
+            )
         state = copy.deepcopy(state_dict)
+        history = state["history"]
         self.inner.load_state_dict(state["inner"])
         self._share_inner()
-        self.history = (
-            None if state["history"] is None else History.from_state_dict(state["history"])
+        self.history = None if history is None else History.from_state_dict(history)
+        self._given_scales, self._largest_losses = (
+            None if state[name] is None else state[name].cpu()
+            for name in ("given_scales", "largest_losses")
         )
-        self._given_scales = state["given_scales"]
-        self._largest_losses = state["largest_losses"]
-        self._last_direction = state["last_direction"]
-        self.seed = state["seed"]
+        self._last_direction = {
+            parameter: last.to(parameter)
+            for parameter, last in zip(self._parameters(), state["last_direction"], strict=True)
+            if last is not None
+        }
+        self._compared, self.window, self.seed = (
+            state[name] for name in ("compared", "window", "seed")
+        )
 
-    def _take(
+    def __getstate__(self) -> dict[str, Any]:
+        """All of it, for copies and pickles."""
+        return {key: value for key, value in self.__dict__.items() if key != "step"}
+
+    def _commit(
         self,
-        view: StepView,
-        passes: BackwardPass,
-        active: Sequence[Constraint],
+        step: DecidedStep,
+        parameters: Sequence[Tensor],
+        history: History,
+        scales: Tensor,
+        compared: bool,
         loss_scale: float,
-    ) -> _Taken:
-        """Decide, and compute the direction; nothing of the optimizer changes."""
-        decision = self.strategy.decide(view)
-        harmful = _harm(passes, view, decision.weights) if view.history.starts_window else None
-        rows = passes.constraint_rows() if active else None
-        direction = passes.direction(decision.weights)
-        if decision.blend is not None:
-            direction = self._blended(direction, float(decision.blend), loss_scale)
-        slack = None
-        if rows is not None:
-            required = torch.tensor([c.required_descent for c in active], dtype=torch.float64)
-            direction, slack = _constrained(direction, rows, required, loss_scale)
-        norm = torch.cat([part.flatten() for part in direction]).norm().double().cpu() / loss_scale
-        if not bool(norm.isfinite()):
-            raise _OverflowError
-        logs_omega = view.has_gramian and view.history.starts_window
-        record = StepRecord(
-            losses=view.losses,
-            weights=decision.weights,
-            choice=torch.zeros((), dtype=torch.int64)
-            if decision.choice is None
-            else decision.choice,
-            direction_norm=norm,
-            norms=view.norms if view.has_gramian else None,
-            omega=_length(view, min_norm(view.gramian)) if logs_omega else None,
-            omega_active=_length(view, active_min_norm(view)) if logs_omega else None,
-            harmful=harmful,
-            slack=slack,
-        )
-        return _Taken(record, direction, remembered=decision.blend is not None)
-
-    def _commit(self, taken: _Taken, parameters: Sequence[Tensor], loss_scale: float) -> None:
-        if taken.remembered:
-            self._last_direction = tuple(part / loss_scale for part in taken.direction)
-        for parameter, gradient in zip(parameters, taken.direction, strict=True):
+    ) -> None:
+        if self._given_scales is None:
+            if self._largest_losses is not None:
+                history.rescale(self._largest_losses / scales)
+            self._largest_losses = scales
+        if self._compared and not compared:
+            history.forget_norms()  # lengths at the outputs are of another kind
+        self._compared, self.history = compared, history
+        if step.remembered:
+            parts = zip(parameters, step.direction, strict=True)
+            self._last_direction = {p: part / loss_scale for p, part in parts}
+        for parameter, gradient in zip(parameters, step.direction, strict=True):
             parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
-        assert self.history is not None
-        self.history.record(taken.record)
+        history.record(step.record)
+
+    def _parameters(self) -> list[Tensor]:
+        return [p for group in self.inner.param_groups for p in group["params"]]
 
     def _compared_outputs(self, outputs: Tensor | None) -> Tensor | None:
         """The outputs, if gradients are to be compared there."""
@@ -290,7 +302,12 @@ class APFEx(torch.optim.Optimizer):
         return outputs
 
     def _history_for(self, m: int) -> History:
-        history = self.history or History(m, self.window, trace=self.trace)
+        names = (
+            [choice.name for choice in Choice]
+            if isinstance(self.strategy, AdaptiveSwitch)
+            else [type(self.strategy).__name__]
+        )
+        history = self.history or History(m, self.window, trace=self.trace, choice_names=names)
         if m != history.n_objectives:
             raise ValueError(f"losses must be as many as before ({history.n_objectives}), got {m}.")
         if self._given_scales is not None and self._given_scales.numel() not in (1, m):
@@ -309,31 +326,21 @@ class APFEx(torch.optim.Optimizer):
             return self._largest_losses
         return torch.maximum(self._largest_losses, losses.abs())
 
-    def _blended(self, direction: Direction, share: float, loss_scale: float) -> Direction:
-        """Mix with the last direction (PSS); alone on the first step."""
-        if share == 1.0 or self._last_direction is None:
+    def _blended(
+        self, direction: Direction, parameters: Sequence[Tensor], share: float, loss_scale: float
+    ) -> Direction:
+        """Mix with the last direction (PSS); a parameter that has none takes the new one."""
+        if share == 1.0:
             return direction
         rest = (1 - share) * loss_scale
+        last = [self._last_direction.get(parameter) for parameter in parameters]
         return tuple(
-            share * new + rest * last
-            for new, last in zip(direction, self._last_direction, strict=True)
+            new if old is None else share * new + rest * old
+            for new, old in zip(direction, last, strict=True)
         )
 
     def _share_inner(self) -> None:
         self.param_groups, self.state = self.inner.param_groups, self.inner.state
-
-
-@dataclass(frozen=True, eq=False)
-class _Taken:
-    """A step that is decided but not yet committed."""
-
-    record: StepRecord
-    direction: Direction
-    remembered: bool
-
-
-class _OverflowError(ArithmeticError):
-    """Gradients are not finite."""
 
 
 def _read_scales(scales: Scales) -> Tensor | None:
@@ -345,43 +352,3 @@ def _read_scales(scales: Scales) -> Tensor | None:
     if given.ndim != 1 or not bool(((given > 0) & given.isfinite()).all()):
         raise ValueError(f"scales must be positive and finite, one per loss, got {scales}.")
     return given
-
-
-def _finite_gramian(gramian: Tensor, loss_scale: float) -> Tensor:
-    gramian = gramian.double().cpu() / loss_scale**2
-    if not bool(gramian.isfinite().all()):
-        raise _OverflowError
-    return gramian
-
-
-def _harm(passes: BackwardPass, view: StepView, weights: Tensor) -> Tensor | None:
-    """Whether a direction that descends at the outputs raises a loss in parameter space."""
-    if passes.output_rows is None:
-        return None
-    exact = passes.parameter_gramian().double().cpu()
-
-    def raises_one(gramian: Tensor) -> bool:
-        w = weights.double()
-        lengths = gramian.diagonal().clamp(min=0).sqrt() * direction_length(gramian, w)
-        return bool((gramian @ w < -1e-6 * lengths).any())
-
-    return torch.tensor(raises_one(exact) and not raises_one(view.gramian.double()))
-
-
-def _constrained(
-    direction: Direction, rows: Jacobian, required: Tensor, loss_scale: float
-) -> tuple[Direction, Tensor]:
-    """Bend a direction so that it meets the active constraints."""
-    stacked = Jacobian(
-        tuple(
-            torch.cat([part.unsqueeze(0) / loss_scale, block])
-            for part, block in zip(direction, rows.blocks, strict=True)
-        )
-    )
-    step = constraint_step(stacked.gramian().double().cpu(), required)
-    added = rows.combine(step.multipliers.to(rows.blocks[0]) * loss_scale)
-    return tuple(a + b for a, b in zip(direction, added, strict=True)), step.slack
-
-
-def _length(view: StepView, weights: Tensor) -> Tensor:
-    return direction_length(view.gramian, weights)

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from apfex.constraints import Constraint
+
 
 def read_losses(losses: Tensor | Sequence[Tensor]) -> Tensor:
     """The losses as one tensor [m], each finite and part of a graph."""
@@ -32,6 +34,61 @@ def read_losses(losses: Tensor | Sequence[Tensor]) -> Tensor:
     return values
 
 
+def read_constraints(
+    constraints: Constraint | Sequence[Constraint], parameters: Sequence[Tensor]
+) -> list[Constraint]:
+    """The active constraints, each of a value that depends on the parameters."""
+    given = [constraints] if isinstance(constraints, Constraint) else list(constraints)
+    active = []
+    for position, constraint in enumerate(given):
+        if not isinstance(constraint, Constraint):
+            raise TypeError(
+                f"constraints[{position}] must be a Constraint, got {type(constraint).__name__}."
+            )
+        if constraint.is_active:
+            if not constraint.soft.requires_grad or not _reaches(constraint.soft, parameters):
+                raise ValueError(
+                    f"constraints[{position}].soft must depend on the parameters of the "
+                    "optimizer, but it does not."
+                )
+            active.append(constraint)
+    return active
+
+
+def check_reach(values: Tensor, parameters: Iterable[Tensor], outputs: Tensor | None) -> None:
+    """Every loss must reach the parameters, and with ``outputs`` only through those.
+
+    Parameters
+    ----------
+    values : Tensor of shape [m]
+    parameters : iterable of Tensor
+    outputs : Tensor, optional
+        The model's outputs, where gradients are compared in prediction space: a path that goes
+        past them would be lost there.
+    """
+    owned = {id(parameter) for parameter in parameters}
+    stop = None if outputs is None else _edge(outputs)
+    for position, root in enumerate(_roots(values)):
+        reached, past = _walk(root, owned, stop)
+        if past:
+            raise ValueError(
+                f"losses[{position}] must depend on the parameters through outputs only, but "
+                "there is another path (a penalty on weights, or another output?); leave out "
+                "outputs, or pass the tensor that all losses are computed from."
+            )
+        if not reached:
+            source = "the parameters of the optimizer" if outputs is None else "outputs"
+            raise ValueError(f"losses[{position}] must depend on {source}, but it does not.")
+
+
+def used_parameters(values: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
+    """The parameters that any loss depends on; the others keep their ``.grad``."""
+    owned = {id(parameter) for parameter in parameters}
+    found: set[int] = set()
+    _walk((values.grad_fn, values.output_nr), owned, None, found)
+    return [parameter for parameter in parameters if id(parameter) in found]
+
+
 def _stack(losses: Sequence[Tensor]) -> tuple[Tensor, list[int]]:
     if not losses:
         raise ValueError("losses must hold at least one loss, got none.")
@@ -49,64 +106,56 @@ def _stack(losses: Sequence[Tensor]) -> tuple[Tensor, list[int]]:
     return torch.stack([loss.reshape(()) for loss in losses]), independent
 
 
-def check_reach(values: Tensor, parameters: Iterable[Tensor], outputs: Tensor | None) -> None:
-    """Every loss must reach the parameters, and with ``outputs`` only through those.
-
-    Parameters
-    ----------
-    values : Tensor of shape [m]
-    parameters : iterable of Tensor
-    outputs : Tensor, optional
-        The model's outputs, where gradients are compared in prediction space: a path that goes
-        past them would be lost there.
-    """
-    owned = {id(parameter) for parameter in parameters}
-    stop = None if outputs is None else _node(outputs)
-    for position, root in enumerate(_roots(values)):
-        reached, past = _walk(root, owned, stop)
-        if past:
-            raise ValueError(
-                f"losses[{position}] must depend on the parameters through outputs only, but "
-                "there is another path (a penalty on weights, or another output?); leave out "
-                "outputs, or pass the tensor that all losses are computed from."
-            )
-        if not reached:
-            source = "the parameters of the optimizer" if outputs is None else "outputs"
-            raise ValueError(f"losses[{position}] must depend on {source}, but it does not.")
+def _reaches(value: Tensor, parameters: Iterable[Tensor]) -> bool:
+    return _walk(_edge(value), {id(parameter) for parameter in parameters}, None)[0]
 
 
-def _roots(values: Tensor) -> list[Any]:
-    """The graph of each loss, where the losses were stacked; else the whole."""
+def _roots(values: Tensor) -> list[tuple[Any, int]]:
+    """The graph of each loss, where they were put together from parts; else the whole."""
     node = values.grad_fn
-    if node is not None and node.name().startswith("StackBackward"):
-        return [function for function, _ in node.next_functions]
-    return [node]
+    if node is not None and node.name().startswith(("StackBackward", "CatBackward")):
+        parts = list(node.next_functions)
+        if len(parts) == len(values):
+            return parts
+    return [_edge(values)]
 
 
-def _node(outputs: Tensor) -> Any:
-    if not outputs.requires_grad:
+def _edge(tensor: Tensor) -> tuple[Any, int]:
+    """Where a tensor stands in the graph: its node, and which of the node's results it is."""
+    if not tensor.requires_grad:
         raise ValueError("outputs must depend on the model's parameters, but has no gradient.")
-    if outputs.grad_fn is None:
-        return torch.autograd.graph.get_gradient_edge(outputs).node
-    return outputs.grad_fn
+    edge = torch.autograd.graph.get_gradient_edge(tensor)
+    return edge.node, edge.output_nr
 
 
-def _walk(root: Any, owned: set[int], stop: Any) -> tuple[bool, bool]:
-    """Whether parameters (or ``stop``) are reached, and whether parameters are past ``stop``."""
+def _walk(
+    root: tuple[Any, int],
+    owned: set[int],
+    stop: tuple[Any, int] | None,
+    found: set[int] | None = None,
+) -> tuple[bool, bool]:
+    """Whether parameters (or ``stop``) are reached, and whether parameters are past ``stop``.
+
+    With ``found`` the whole graph is walked, and the parameters that are reached are added to it.
+    """
     reached = past = False
     seen, stack = set(), [root]
     while stack:
-        node = stack.pop()
-        if node is None or node in seen:
+        node, number = stack.pop()
+        if node is None:
             continue
-        seen.add(node)
-        if stop is not None and node == stop:
+        if stop is not None and node == stop[0] and number == stop[1]:
             reached = True
             continue
+        if node in seen:
+            continue
+        seen.add(node)
         variable = getattr(node, "variable", None)
         if variable is not None and id(variable) in owned:
-            if stop is None:
+            if found is not None:
+                found.add(id(variable))
+            elif stop is None:
                 return True, False
             past = True
-        stack.extend(function for function, _ in node.next_functions)
+        stack.extend(node.next_functions)
     return reached, past

@@ -36,11 +36,15 @@ class BackwardPass:
     parameter_rows: Jacobian | None = field(default=None, init=False)
 
     def gramian(self) -> Tensor:
-        """Inner products of the gradients, shape [m, m]."""
+        """Inner products of the gradients, shape [m, m].
+
+        At the outputs they are multiplied by the number of rows: the gradient of a mean loss by
+        one of n outputs is of size 1 / n, and lengths must not depend on the size of the batch.
+        """
         keep = self.softs is not None
         if self.outputs is not None:
             self.output_rows = self._jacobian(self.values, [self.outputs], None, keep)
-            return self.output_rows.gramian()
+            return self.output_rows.gramian() * len(self.outputs)
         self.parameter_rows = self._jacobian(self.values, self.parameters, None, keep)
         return self.parameter_rows.gramian()
 
@@ -68,16 +72,14 @@ class BackwardPass:
         return self._pull_back(self.values @ weights, None)
 
     def _pull_back(self, values: Tensor, cotangent: Tensor | None) -> Direction:
-        gradients = torch.autograd.grad(values, self.parameters, cotangent, allow_unused=True)
-        return tuple(
-            torch.zeros_like(parameter) if gradient is None else gradient
-            for parameter, gradient in zip(self.parameters, gradients, strict=True)
-        )
+        return torch.autograd.grad(values, self.parameters, cotangent)
 
     def _jacobian(
         self, values: Tensor, inputs: Sequence[Tensor], cotangents: Tensor | None, keep: bool
     ) -> Jacobian:
-        if self.batched is None:
+        # A tensor that keeps its gradient would be left with one that only lives inside vmap.
+        retains = any(tensor.retains_grad for tensor in (values, *inputs))
+        if self.batched is None and not retains:
             try:
                 rows = jacobian(values, inputs, cotangents, retain_graph=True)
             except RuntimeError as error:
@@ -89,7 +91,15 @@ class BackwardPass:
                 )
             else:
                 self.batched = inputs is self.parameters or None
-                return rows
-        return jacobian(
-            values, inputs, cotangents, batched=self.batched is not False, retain_graph=keep
+                return _dense(rows)
+        batched = self.batched is not False and not retains
+        return _dense(jacobian(values, inputs, cotangents, batched=batched, retain_graph=keep))
+
+
+def _dense(rows: Jacobian) -> Jacobian:
+    if any(block.layout != torch.strided for block in rows.blocks):
+        raise ValueError(
+            "strategy must not need a Gramian where parameters have sparse gradients; use "
+            "AdaptiveWeighting, SetSampling or EqualWeights, or sparse=False in the embedding."
         )
+    return rows

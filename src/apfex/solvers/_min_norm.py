@@ -9,7 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from apfex.solvers._nonnegative import is_small_batch, matvec, nonnegative_qp, solve_one
+from apfex.solvers._nonnegative import (
+    check_shapes,
+    is_small_batch,
+    matvec,
+    nonnegative_qp,
+    solve_one,
+)
 
 _MOST_ENUMERATED = 5
 """Up to this many gradients all 2^m - 1 faces are tried at once, where there is a batch to fill
@@ -27,7 +33,8 @@ def min_norm(gramian: Tensor) -> Tensor:
     Returns
     -------
     Tensor of shape [..., m]
-        Non-negative, summing to one, of the Gramian's dtype and device.
+        Non-negative, summing to one, of the Gramian's dtype and device; of torch's default dtype
+        for a Gramian of integers.
 
     Notes
     -----
@@ -44,8 +51,12 @@ def min_norm(gramian: Tensor) -> Tensor:
     >>> min_norm(torch.tensor([[1.0, 0.0], [0.0, 3.0]]))
     tensor([0.7500, 0.2500])
     """
+    check_shapes(gramian=gramian)
+    gramian = _floating(gramian)
     exact = gramian.detach().to(torch.float64)
     m = exact.shape[-1]
+    if m == 0:
+        raise ValueError(f"gramian must hold at least one gradient, got {list(gramian.shape)}.")
     if is_small_batch(exact):
         rows = [_min_norm_one(matrix) for matrix in exact.reshape(-1, m, m).numpy()]
         return torch.from_numpy(np.stack(rows)).view(gramian.shape[:-1]).to(gramian.dtype)
@@ -97,6 +108,8 @@ def kkt_residual(gramian: Tensor, weights: Tensor) -> Tensor:
     >>> bool(kkt_residual(gramian, torch.tensor([0.5, 0.5])) <= 1)
     False
     """
+    check_shapes(gramian=gramian, weights=weights)
+    weights = _floating(weights)
     epsilon = torch.finfo(weights.dtype).eps
     exact, w = gramian.to(torch.float64), weights.to(torch.float64)
     m = w.shape[-1]
@@ -166,6 +179,10 @@ def _faces(m: int, device: torch.device) -> Tensor:
 def _to_simplex(weights: Tensor) -> Tensor:
     weights = weights.clamp(min=0)
     return weights / weights.sum(-1, keepdim=True)
+
+
+def _floating(tensor: Tensor) -> Tensor:
+    return tensor if tensor.is_floating_point() else tensor.to(torch.get_default_dtype())
 
 
 def _like(tensor: Tensor) -> dict:

@@ -36,6 +36,7 @@ def nonnegative_qp(matrix: Tensor, linear: Tensor) -> Tensor:
     >>> nonnegative_qp(torch.eye(2), torch.tensor([2.0, -1.0]))
     tensor([2., 0.], dtype=torch.float64)
     """
+    check_shapes(matrix=matrix, linear=linear)
     a, b = matrix.detach().to(torch.float64), linear.detach().to(torch.float64)
     batch = torch.broadcast_shapes(a.shape[:-1], b.shape)
     a, b = a.expand(*batch, batch[-1]), b.expand(batch)
@@ -46,9 +47,22 @@ def nonnegative_qp(matrix: Tensor, linear: Tensor) -> Tensor:
     return torch.from_numpy(np.stack(solutions)).view(batch)
 
 
+def check_shapes(**arguments: Tensor) -> None:
+    """Refuse a first argument that is not [..., m, m], and others that are not [..., m]."""
+    (name, matrix), *vectors = arguments.items()
+    if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2]:
+        raise ValueError(f"{name} must have shape [..., m, m], got {list(matrix.shape)}.")
+    for other, vector in vectors:
+        if vector.shape[-1:] != matrix.shape[-1:]:
+            raise ValueError(
+                f"{other} must have shape [..., m] with the m = {matrix.shape[-1]} of {name}, got "
+                f"{list(vector.shape)}."
+            )
+
+
 def is_small_batch(a: Tensor) -> bool:
     """Whether problems [..., m, m] are so few, on a CPU, that solving one by one is faster."""
-    return a.device.type == "cpu" and a.shape[:-2].numel() <= _SMALL_BATCH
+    return a.device.type == "cpu" and 0 < a.shape[:-2].numel() <= _SMALL_BATCH
 
 
 def matvec(matrix: Tensor, vector: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from apfex.strategies._equal import EqualWeights
 from apfex.strategies._mgda import MGDA
 from apfex.strategies._pcgrad import PCGrad
 from apfex.strategies._sampling import SetSampling
-from apfex.strategies._switch import AdaptiveSwitch
+from apfex.strategies._switch import AdaptiveSwitch, Choice
 from apfex.strategies._tchebycheff import SmoothTchebycheff
 from apfex.strategies._upgrad import UPGrad
 from apfex.strategies._weighting import AdaptiveWeighting
@@ -22,6 +22,7 @@ __all__ = [
     "AdaptiveSwitch",
     "AdaptiveWeighting",
     "CAGrad",
+    "Choice",
     "ConeProjection",
     "Decision",
     "EqualWeights",

@@ -16,7 +16,13 @@ from apfex.strategies._weighting import AdaptiveWeighting, relative_improvement
 
 
 class Choice(IntEnum):
-    """Numbers of the three strategies in the history."""
+    """Numbers of the three strategies in the history.
+
+    Examples
+    --------
+    >>> Choice(1).name
+    'AW'
+    """
 
     PCP = 0
     AW = 1

@@ -185,7 +185,7 @@ class _Pressure:
         self, aims: Aims, n_groupings: int, memory: int, settings: TrainingSettings
     ) -> None:
         self._rates, self._settings = aims.rates, settings
-        self._weights = aims.weights.unflatten(1, (n_groupings, len(aims.rates))).unbind(1)
+        self._weights = aims.weights.chunk(n_groupings, 1) if n_groupings else ()
         self._running = [RunningMasses(memory) for _ in range(n_groupings)]
 
     def slope(self, scores: Tensor, batch: TrainingRows) -> Tensor:

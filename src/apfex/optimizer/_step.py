@@ -1,0 +1,127 @@
+"""One step, decided and computed, but not yet taken: nothing of the optimizer changes here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from apfex.constraints import Constraint, constraint_step
+from apfex.gradients import Jacobian
+from apfex.history import StepRecord
+from apfex.optimizer._pass import BackwardPass, Direction
+from apfex.solvers import min_norm
+from apfex.strategies import StepView, Strategy, active_min_norm, direction_length
+
+
+class OverflowInGradients(ArithmeticError):
+    """Gradients are not finite."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DecidedStep:
+    """What goes into ``.grad``, and what is to be recorded.
+
+    ``remembered`` says whether the strategy may blend the next direction with this one.
+    """
+
+    record: StepRecord
+    direction: Direction
+    remembered: bool
+
+
+def decide_step(
+    strategy: Strategy,
+    view: StepView,
+    passes: BackwardPass,
+    active: Sequence[Constraint],
+    blend: Callable[[Direction, float], Direction],
+    loss_scale: float,
+) -> DecidedStep:
+    """Ask the strategy, then compute, blend and bend the direction."""
+    decision = strategy.decide(view)
+    starts_window = view.history.starts_window
+    harmful = _harm(passes, view, decision.weights) if starts_window else None
+    rows = passes.constraint_rows() if active else None
+    direction = passes.direction(decision.weights)
+    if decision.blend is not None:
+        direction = blend(direction, float(decision.blend))
+    slack = None
+    if rows is not None:
+        required = torch.tensor([c.required_descent for c in active], dtype=torch.float64)
+        direction, slack = _constrained(direction, rows, required, loss_scale)
+    norm = _length(direction).double().cpu() / loss_scale
+    if not bool(norm.isfinite()):
+        raise OverflowInGradients
+    seen = view.has_gramian
+    logs_omega = seen and starts_window
+    record = StepRecord(
+        losses=view.losses,
+        weights=decision.weights,
+        choice=torch.zeros((), dtype=torch.int64) if decision.choice is None else decision.choice,
+        direction_norm=norm,
+        norms=view.norms if seen else None,
+        alignment=_alignment(view) if seen else None,
+        omega=direction_length(view.gramian, min_norm(view.gramian)) if logs_omega else None,
+        omega_active=direction_length(view.gramian, active_min_norm(view)) if logs_omega else None,
+        harmful=harmful,
+        slack=slack,
+    )
+    return DecidedStep(record, direction, remembered=decision.blend is not None)
+
+
+def finite_gramian(gramian: Tensor, loss_scale: float) -> Tensor:
+    """The Gramian of the unscaled losses, in float64 on the CPU."""
+    gramian = gramian.double().cpu() / loss_scale**2
+    if not bool(gramian.isfinite().all()):
+        raise OverflowInGradients
+    return gramian
+
+
+def _length(direction: Direction) -> Tensor:
+    dense = [part.coalesce().values() if part.is_sparse else part for part in direction]
+    return torch.cat([part.flatten().float() for part in dense]).norm()
+
+
+def _alignment(view: StepView) -> Tensor:
+    """Mean cosine over pairs of gradients; a gradient of length 0 has none."""
+    norms = view.norms
+    m = norms.shape[-1]
+    lengths = norms.unsqueeze(-1) * norms.unsqueeze(-2)
+    counted = torch.ones(m, m, dtype=torch.bool).triu(1) & (lengths > 0)
+    cosines = torch.where(counted, view.gramian / lengths.clamp(min=1e-300), 0.0)
+    number = counted.sum()
+    return torch.where(number > 0, cosines.sum() / number.clamp(min=1), torch.nan)
+
+
+def _harm(passes: BackwardPass, view: StepView, weights: Tensor) -> Tensor | None:
+    """Whether a direction that descends at the outputs raises a loss in parameter space."""
+    if passes.output_rows is None:
+        return None
+    exact = passes.parameter_gramian().double().cpu()
+
+    def raises_one(gramian: Tensor) -> bool:
+        w = weights.double()
+        lengths = gramian.diagonal().clamp(min=0).sqrt() * direction_length(gramian, w)
+        return bool((gramian @ w < -1e-6 * lengths).any())
+
+    return torch.tensor(raises_one(exact) and not raises_one(view.gramian.double()))
+
+
+def _constrained(
+    direction: Direction, rows: Jacobian, required: Tensor, loss_scale: float
+) -> tuple[Direction, Tensor]:
+    """Bend a direction so that it meets the active constraints."""
+    stacked = Jacobian(
+        tuple(
+            torch.cat([part.unsqueeze(0) / loss_scale, block])
+            for part, block in zip(direction, rows.blocks, strict=True)
+        )
+    )
+    step = constraint_step(stacked.gramian().double().cpu(), required)
+    added = rows.combine(step.multipliers.to(rows.blocks[0]) * loss_scale)
+    return tuple(a + b for a, b in zip(direction, added, strict=True)), step.slack

@@ -1,0 +1,309 @@
+"""Promises of a drop-in: whatever a training loop does with an ordinary optimizer still works."""
+
+import copy
+import pickle
+import warnings
+
+import pytest
+import torch
+from tests.optimizer.test_apfex import losses, same
+from torch import nn
+
+from apfex.constraints import Constraint
+from apfex.objectives import CrossEntropy, FairnessLoss
+from apfex.optimizer import APFEx
+from apfex.strategies import (
+    MGDA,
+    AdaptiveSwitch,
+    AdaptiveWeighting,
+    ConeProjection,
+    EqualWeights,
+    SetSampling,
+)
+
+
+def sgd(model: nn.Module, strategy=None, **more) -> APFEx:
+    return APFEx(torch.optim.SGD(model.parameters(), lr=0.1), strategy, **more)
+
+
+@pytest.fixture
+def batch():
+    torch.manual_seed(0)
+    x = torch.randn(64, 3)
+    return x, (x[:, 0] > 0).long(), torch.arange(64) % 4
+
+
+def test_another_result_of_the_same_layer_is_a_path_past_the_outputs(batch):
+    x, _, _ = batch
+    model = nn.Linear(3, 2)
+    first, second = model(x).chunk(2, 1)
+    with pytest.raises(ValueError, match=r"losses\[1\] must depend on .*outputs"):
+        sgd(model).backward([first.square().mean(), second.square().mean()], outputs=first)
+
+
+@pytest.mark.parametrize("outputs", [True, False])
+def test_lengths_of_gradients_do_not_depend_on_the_size_of_the_batch(batch, outputs):
+    norms = []
+    for copies in (1, 50):
+        x, y, groups = (part.repeat_interleave(copies, 0) for part in batch)
+        torch.manual_seed(1)
+        model = nn.Linear(3, 1)
+        optimizer = sgd(model, MGDA(), scales="none", window=1)
+        scores = model(x)
+        optimizer.backward(losses(scores, y, groups), outputs=scores if outputs else None)
+        assert optimizer.history is not None
+        norms.append(optimizer.history.largest_norms)
+    torch.testing.assert_close(norms[0], norms[1], atol=1e-6, rtol=1e-4)
+
+
+def test_losses_that_stand_still_show_no_improvement():
+    """The first window's scale grows while it is measured; its mean must not pretend to fall."""
+    w = torch.ones(2, requires_grad=True)
+    optimizer = APFEx(torch.optim.SGD([w], lr=0.0), AdaptiveWeighting(), window=4, trace=True)
+    for step in range(12):
+        value = (step % 4 + 1) / 10
+        optimizer.backward([w.sum() * value / 2, w.sum() * 0.2])
+        optimizer.step()
+    assert optimizer.history is not None
+    assert optimizer.history.losses[:, 0].tolist() == pytest.approx([0.625] * 3)
+    assert optimizer.history.weights[-1].tolist() == pytest.approx([0.5, 0.5])
+    frame = optimizer.history.to_frame()
+    assert frame["loss0"].tolist() == pytest.approx([0.25, 0.5, 0.75, 1.0] * 3)
+
+
+def test_parameters_may_be_unfrozen(batch):
+    x, y, groups = batch
+    model = nn.Sequential(nn.Linear(3, 6), nn.Tanh(), nn.Linear(6, 1))
+    model[0].requires_grad_(False)
+    optimizer = sgd(model, SetSampling())
+    for step in range(4):
+        if step == 2:
+            model[0].requires_grad_(True)
+        optimizer.backward(losses(model(x), y, groups))
+        optimizer.step()
+    assert all(p.isfinite().all() for p in model.parameters())
+
+
+@pytest.mark.parametrize("strategy", [EqualWeights(), ConeProjection()], ids=str)
+def test_parameters_that_no_loss_uses_are_left_alone(batch, strategy):
+    x, y, groups = batch
+    model = nn.ModuleDict({"used": nn.Linear(3, 1), "unused": nn.Linear(3, 1)})
+    optimizer = APFEx(torch.optim.AdamW(model.parameters(), lr=0.1, weight_decay=0.5), strategy)
+    before = model["unused"].weight.clone()
+    for _ in range(3):
+        optimizer.backward(losses(model["used"](x), y, groups))
+        assert model["unused"].weight.grad is None
+        optimizer.step()
+    assert torch.equal(model["unused"].weight, before)
+
+
+def test_sparse_embeddings(batch):
+    _, y, groups = batch
+    rows = torch.arange(64) % 7
+    model = nn.Embedding(7, 1, sparse=True)
+    optimizer = APFEx(torch.optim.SparseAdam(model.parameters()), AdaptiveWeighting())
+    before = model.weight.detach().clone()
+    optimizer.backward(losses(model(rows), y, groups))
+    optimizer.step()
+    assert not torch.equal(model.weight, before)
+    needy = APFEx(torch.optim.SparseAdam(model.parameters()), ConeProjection())
+    with warnings.catch_warnings(), pytest.raises(ValueError, match="sparse gradients"):
+        warnings.simplefilter("ignore")
+        needy.backward(losses(model(rows), y, groups))
+
+
+def test_outputs_may_retain_their_gradient(batch):
+    x, y, groups = batch
+    model = nn.Linear(3, 1)
+    scores = model(x)
+    scores.retain_grad()
+    sgd(model, ConeProjection()).backward(losses(scores, y, groups), outputs=scores)
+    assert model.weight.grad is not None
+    assert scores.grad is None or scores.grad.isfinite().all()
+
+
+def test_a_foreign_loss_is_refused_at_any_step_and_in_any_form(batch):
+    x, y, groups = batch
+    model = nn.Linear(3, 1)
+    optimizer = sgd(model, AdaptiveWeighting(), window=100)
+    foreign = torch.ones((), requires_grad=True)
+    for _ in range(2):
+        optimizer.backward(losses(model(x), y, groups))
+    good = losses(model(x), y, groups)
+    for joined in (
+        [*good[:2], foreign * 2],
+        torch.stack([*good[:2], foreign * 2]),
+        torch.cat([good[0][None], good[1][None], foreign[None] * 2]),
+    ):
+        with pytest.raises(ValueError, match=r"losses\[2\] must depend on the parameters"):
+            optimizer.backward(joined)
+
+
+def test_recurrent_layers_and_low_precision(batch):
+    x, y, groups = batch
+
+    class Recurrent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm, self.head = nn.LSTM(1, 4, batch_first=True), nn.Linear(4, 1)
+
+        def forward(self, x):
+            return self.head(self.lstm(x.unsqueeze(-1))[0][:, -1])
+
+    for model, inputs in ((Recurrent(), x), (nn.Linear(3, 1).bfloat16(), x.bfloat16())):
+        optimizer = sgd(model, ConeProjection())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch tells that its batched LSTM is slow
+            for _ in range(3):
+                optimizer.backward(losses(model(inputs), y, groups))
+                optimizer.step()
+        assert all(p.isfinite().all() for p in model.parameters())
+
+
+def test_half_precision_gradients_do_not_overflow_in_the_gramian():
+    w = torch.ones(4, dtype=torch.float16, requires_grad=True)
+    optimizer = APFEx(torch.optim.SGD([w], lr=1e-6), MGDA(), scales="none")
+    optimizer.backward([(400 * w).sum(), (w * 300).sum()])
+    assert w.grad is not None
+    assert w.grad.isfinite().all()
+
+
+def bad_constraints(model, x):
+    soft = model(x).mean()
+    other = torch.ones((), requires_grad=True) * 2
+    return {
+        "detached": ([Constraint(soft.detach(), -9.0)], ValueError, r"constraints\[0\]\.soft must"),
+        "elsewhere": (
+            [Constraint(soft, -9.0), Constraint(other, 0.0)],
+            ValueError,
+            r"constraints\[1\]",
+        ),
+        "no constraint": ([0.5], TypeError, r"constraints\[0\] must be a Constraint, got float"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["detached", "elsewhere", "no constraint"])
+def test_bad_constraints_are_named(batch, kind):
+    x, y, groups = batch
+    model = nn.Linear(3, 1)
+    optimizer = sgd(model)
+    constraints, error, message = bad_constraints(model, x)[kind]
+    with pytest.raises(error, match=message):
+        optimizer.backward(losses(model(x), y, groups), constraints=constraints)
+    assert optimizer.history is None
+
+
+def test_a_single_constraint_needs_no_list(batch):
+    x, y, _ = batch
+    model = nn.Linear(3, 1)
+    scores = model(x)
+    sgd(model, EqualWeights()).backward(
+        [CrossEntropy()(scores, y)], constraints=Constraint(scores.mean(), -9.0)
+    )
+    assert model.weight.grad is not None
+
+
+def test_a_bad_checkpoint_changes_nothing(batch):
+    x, y, groups = batch
+    model = nn.Linear(3, 1)
+    optimizer = sgd(model, window=2)
+    for _ in range(3):
+        optimizer.backward(losses(model(x), y, groups))
+        optimizer.step()
+    state = optimizer.state_dict()
+    other = sgd(nn.Linear(3, 1), window=100)
+    before = copy.deepcopy(other.state_dict())
+    for key in state:
+        with pytest.raises(ValueError, match="state_dict must come from"):
+            other.load_state_dict({k: v for k, v in state.items() if k != key})
+    with pytest.raises(ValueError, match="as many parameters"):
+        other.load_state_dict({**state, "last_direction": []})
+    assert same(other.state_dict(), before)
+    other.load_state_dict(state)
+    assert other.window == 2
+
+
+@pytest.mark.parametrize("clone", [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))])
+def test_copies_and_pickles_continue_the_same(batch, clone):
+    x, y, groups = batch
+    model = nn.Linear(3, 1)
+    optimizer = sgd(model, SetSampling(), window=2)
+    torch.optim.lr_scheduler.StepLR(optimizer, 5)  # patches step
+    optimizer.backward(losses(model(x), y, groups))
+    optimizer.step()
+    model_twin, twin = clone((model, optimizer))
+    for m, o in ((model, optimizer), (model_twin, twin)):
+        o.backward(losses(m(x), y, groups))
+        o.step()
+    assert torch.equal(model.weight, model_twin.weight)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"strategy": "mgda"}, TypeError, r"strategy must be a strategy as AdaptiveSwitch\(\)"),
+        ({"strategy": EqualWeights}, TypeError, "strategy must be a strategy"),
+        ({"window": 2.5}, ValueError, "window must be a whole number"),
+    ],
+)
+def test_bad_settings(arguments, error, message):
+    with pytest.raises(error, match=message):
+        sgd(nn.Linear(2, 1), **arguments)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan")])
+def test_a_loss_scale_must_be_positive(batch, scale):
+    x, y, groups = batch
+    model = nn.Linear(3, 1)
+    with pytest.raises(ValueError, match="loss_scale must be positive"):
+        sgd(model).backward(losses(model(x), y, groups), loss_scale=scale)
+
+
+def test_the_history_names_the_strategy_and_shows_the_gradients(batch):
+    x, y, groups = batch
+    model = nn.Linear(3, 1)
+    for strategy, names in ((AdaptiveSwitch(), {"PCP", "AW", "PSS"}), (MGDA(), {"MGDA"})):
+        optimizer = sgd(model, strategy, window=2)
+        for _ in range(8):
+            optimizer.backward(losses(model(x), y, groups))
+            optimizer.step()
+        assert optimizer.history is not None
+        frame = optimizer.history.to_frame()
+        assert set(frame["strategy"]) <= names
+        last = frame.iloc[-1]
+        assert -1 <= last["alignment"] <= 1
+        assert last["norm0"] > 0
+        assert last["omega"] >= 0
+
+
+def test_fairness_under_autocast_is_that_of_full_precision():
+    torch.manual_seed(0)
+    groups = torch.arange(8192) % 2
+    scores = torch.randn(8192) + groups
+    y = torch.arange(8192) // 2 % 2
+    loss = FairnessLoss("dp", task_weight=0.0)
+    exact = loss(scores, y, groups).item()
+    assert loss(scores.bfloat16(), y, groups).item() == pytest.approx(exact, abs=0.01)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize(
+    "strategy", [AdaptiveSwitch(), SetSampling(), AdaptiveWeighting()], ids=str
+)
+@pytest.mark.parametrize("where", ["cpu", "cuda"])
+def test_a_checkpoint_moves_between_devices(batch, tmp_path, strategy, where):
+    x, y, groups = (part.cuda() for part in batch)
+    model = nn.Linear(3, 1).cuda()
+    optimizer = sgd(model, strategy, window=2)
+    for _ in range(5):
+        optimizer.backward(losses(model(x), y, groups))
+        optimizer.step()
+    torch.save(optimizer.state_dict(), tmp_path / "state.pt")
+    twin = copy.deepcopy(model)
+    other = sgd(twin, strategy, window=2)
+    other.load_state_dict(torch.load(tmp_path / "state.pt", map_location=where))
+    for m, o in ((model, optimizer), (twin, other)):
+        o.backward(losses(m(x), y, groups))
+        o.step()
+    torch.testing.assert_close(model.weight, twin.weight)

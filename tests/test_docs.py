@@ -1,0 +1,16 @@
+"""Links between the pages lead somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_relative_links_resolve(page):
+    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text())
+    local = [target for target in targets if "://" not in target]
+    assert all((page.parent / target).exists() for target in local), local
