@@ -55,6 +55,7 @@ def test_mask_takes_many_points_on_a_front_without_a_square_matrix():
 
 def test_mask_of_awkward_values():
     assert non_dominated(np.zeros((0, 3))).tolist() == []
+    assert non_dominated(ParetoFront().values).tolist() == []
     assert non_dominated(np.array([[0.0, -0.0], [-0.0, 0.0]])).tolist() == [True, True]
     assert non_dominated(np.array([[1.0, np.inf], [np.inf, np.inf]])).tolist() == [True, False]
     assert non_dominated(np.array([[1.0, 0.0, np.inf], [1.0, 0.0, 5.0]])).tolist() == [False, True]
@@ -62,6 +63,21 @@ def test_mask_of_awkward_values():
         non_dominated(np.array([[np.nan, 0.0]]))
     with pytest.raises(ValueError, match="shape \\[n, m\\]"):
         non_dominated(np.zeros(3))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.int64])
+def test_lists_and_tensors_of_any_dtype_are_points(dtype):
+    rows = [[0, 2], [1, 1], [1, 2]]
+    mask = non_dominated(rows)
+    assert isinstance(mask, np.ndarray)
+    assert mask.tolist() == [True, True, False]
+    tensor = torch.tensor(rows, dtype=dtype)
+    assert torch.equal(non_dominated(tensor), torch.tensor([True, True, False]))
+    assert dominates(tensor[1], tensor[2])
+    assert hypervolume(tensor, [3, 3]) == hypervolume(rows, [3, 3]) == 5.0
+    front = ParetoFront(rows)
+    assert not front.insert(tensor[2])
+    assert front.nearest(tensor[2]).values == (0.0, 2.0)
 
 
 def test_dominance_needs_one_strict_improvement():
@@ -120,6 +136,8 @@ def test_points_outside_the_reference_contribute_nothing():
         hypervolume(inside, [1.0, 1.0, 1.0])
     with pytest.raises(ValueError, match="finite"):
         hypervolume(inside, [1.0, np.nan])
+    with pytest.raises(ValueError, match="values must have no NaN, got 1"):
+        hypervolume([*inside, [np.nan, 0.1]], [1.0, 1.0])
 
 
 def staircase(n):
@@ -141,8 +159,10 @@ def test_best_is_the_smallest_objective_within_bounds():
     assert front.best(0).payload == 0
     assert front.best(0, {1: 0.35}).payload == 7
     assert front.best(1, {0: 0.2}).payload == 2
-    with pytest.raises(ValueError, match="objective must be from 0 to 1, got 2"):
-        front.best(0, {2: 0.1})
+    with pytest.raises(ValueError, match=r"^objective must name .* from 0 to 1, got \[2\]"):
+        front.best(2, {1: 0.1})
+    with pytest.raises(ValueError, match=r"^bounds must name objectives from 0 to 1, got \[5\]"):
+        front.best(0, {5: 0.1})
 
 
 def test_best_names_the_nearest_point_where_no_point_is_within_bounds():
@@ -174,6 +194,31 @@ def test_values_that_are_no_finite_point_are_refused_and_change_nothing(bad):
     with pytest.raises(ValueError, match="values must be m finite numbers"):
         front.insert(bad)
     assert len(front) == 3
+
+
+@pytest.mark.parametrize("bad", [[np.nan, 0.0], [0.0, 0.0, 0.0], []])
+@pytest.mark.parametrize("size", [0, 2])
+def test_one_bad_point_keeps_out_all_that_come_with_it(bad, size):
+    front = staircase(2) if size else ParetoFront()
+    before = list(front)
+    with pytest.raises(ValueError, match="values must"):
+        front.extend([FrontPoint((-1.0, -1.0), "good"), bad])
+    assert list(front) == before
+    front.extend([[-1.0, -1.0]])
+    assert len(front) == 1
+
+
+def test_points_come_in_without_a_new_array_for_each(monkeypatch):
+    front, tables = ParetoFront(), []
+    with monkeypatch.context() as patch:
+        patch.setattr(ParetoFront, "values", property(lambda _: pytest.fail("array rebuilt")))
+        for i in range(3_000):
+            front.insert([i, -i], i)
+            tables.append(front._table)
+    assert len({id(table) for table in tables}) <= 10  # room doubles
+    assert [point.payload for point in front] == list(range(3_000))
+    front.insert([10, -20])
+    assert front.values[9:12].tolist() == [[9, -9], [10, -20], [21, -21]]
 
 
 def test_a_front_has_one_number_of_objectives():

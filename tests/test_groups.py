@@ -115,6 +115,7 @@ def test_columns_of_numbers_agree_in_every_form(values):
 def test_booleans_dates_and_mixed_values_are_levels():
     assert make_groups([True, False]).names == ("attribute0=False", "attribute0=True")
     assert make_groups(pd.to_datetime(["2020-01-02", "2020-01-01"])).codes.tolist() == [1, 0]
+    assert make_groups([b"a", b"bc"]).codes.tolist() == [0, 1]
     mixed = make_groups(["a", 1, None, 2.5])
     assert len(mixed) == 4
     assert mixed.encode(["a", 1, None, 2.5]).tolist() == mixed.codes.tolist()
@@ -211,6 +212,15 @@ def test_inputs_stay_untouched():
         ("sex", TypeError, "column, a table, or a mapping.*got str"),
         (3, TypeError, "got int"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, r"distinct.*\['a'\] twice"),
+        ({1: ["a"], "1": ["b"]}, ValueError, r"distinct.*\['1'\] twice; rename one"),
+        ([["F", "B"], ["M"]], ValueError, "rows of one length, got rows of 1 and 2 values"),
+        ([["F", "B"], "M"], ValueError, "rows of 1 and 2 values"),
+        ({"a": [["F"], ["M", "B"]]}, ValueError, "rows of one length"),
+        ({"a": [["F"], ["M"]]}, ValueError, r"one value per row .* got shape \(2, 1\)"),
+        ({"a": np.zeros((2, 1))}, ValueError, "one value per row in each column"),
+        (pd.DataFrame({"a": [["F"], ["M", "B"]]}), ValueError, "single values .* got a list"),
+        ([["F"], "M"], ValueError, "single values in each column, got a list"),
+        ([["F", ["B"]], ["M", "W"]], ValueError, "single values in each column, got a list"),
     ],
 )
 def test_bad_sensitive_features_are_named(bad, error, message):

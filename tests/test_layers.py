@@ -20,6 +20,8 @@ ROOMS = [
     "strategies",
     "constraints",
     "optimizer",
+    "training",
+    "estimator",
     "datasets",
 ]
 

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apfex.groups import make_groups, soft_memberships
-from apfex.rates import RATES, GroupIndex, RateName, RateSums, gap, rate_sums
+from apfex.rates import RATES, GroupIndex, RateName, RateSums, gap, group_masses, rate_sums
 from apfex.relaxations import ccr_step, tanh_step
 
 BINARY: dict[RateName, Callable] = {  # decision s and label y to (counts, meets)
@@ -236,6 +237,68 @@ def test_thousands_of_groups_take_memory_in_proportion_to_rows():
     assert sums.numerator.unique().tolist() == [4.0]
 
 
+@pytest.mark.parametrize("form", ["codes", "memberships"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+def test_low_precision_does_not_end_the_count(dtype, form):
+    n = 2 * 5_001
+    codes = torch.arange(n) % 2
+    groups = codes if form == "codes" else torch.nn.functional.one_hot(codes).to(dtype)
+    decisions = torch.ones(n, dtype=dtype, requires_grad=True)
+    for weight in (None, torch.ones(n, dtype=dtype)):
+        masses = group_masses(decisions, torch.ones(n), GroupIndex.of(groups), weight)
+        assert masses.dtype == max(dtype, torch.float32, key=lambda one: one.itemsize)
+        assert masses.tolist() == [[0, 5_001, 0, 5_001]] * 2
+    (gradient,) = torch.autograd.grad(masses[0, 1], decisions)
+    assert gradient.dtype == dtype
+    assert gradient.sum(dtype=torch.float64) == 5_001
+
+
+@pytest.mark.parametrize("name", sorted(BINARY))
+def test_hard_decisions_may_be_booleans_or_integers(name):
+    scores, y = torch.tensor([0.5, -1.0, 2.0, 0.1]), torch.tensor([1, 0, 0, 1])
+    codes, weight = torch.tensor([0, 0, 1, 1]), torch.tensor([1, 2, 3, 4])
+    expected = rate_sums(name, (scores > 0).double(), y, codes, weight)
+    for decisions in (scores > 0, (scores > 0).int()):
+        for labels in (y, y > 0, y.float()):
+            sums = rate_sums(name, decisions, labels, codes, weight)
+            assert sums.numerator.dtype == torch.float64
+            assert_sums(sums, expected.numerator, expected.denominator)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": "auc"}, r"name must be one or more of \['dp', .*, got \['auc'\]"),
+        ({"name": ("dp", "auc")}, r"got \['auc'\]"),
+        ({"name": ()}, r"name must be one or more of .*, got \(\)"),
+        ({"decisions": torch.tensor(1.0)}, r"decisions must have shape \[..., n\] got \[\]"),
+        ({"multiclass": True}, r"decisions must have shape \[..., c, n\].* got \[3\]"),
+        ({"y": torch.ones(2)}, r"y must have one entry per row of decisions \(3\), got shape \[2"),
+        ({"y": torch.ones(1, 3)}, r"y must have one entry .* got shape \[1, 3\]"),
+        ({"groups": torch.tensor([0, 1])}, r"groups must have one entry .* \(3\), got shape \[2\]"),
+        ({"groups": torch.ones(4, 2)}, r"groups must have one entry .* \(3\), got shape \[4\]"),
+        ({"sample_weight": torch.ones(1)}, r"sample_weight must have one .* got shape \[1\]"),
+        ({"y": torch.tensor([0, 2, 1])}, "y must hold labels from 0 to 1, got 2"),
+        ({"y": torch.tensor([0, -1, 1])}, "y must hold labels from 0 to 1, got -1"),
+        ({"y": torch.tensor([0, 0.5, 1])}, "y must hold labels from 0 to 1, got 0.5"),
+        ({"y": torch.tensor([0, torch.nan, 1])}, "y must hold labels from 0 to 1, got nan"),
+        (
+            {"y": torch.tensor([0, 3, 1]), "decisions": torch.ones(3, 3), "multiclass": True},
+            "y must hold labels from 0 to 2, got 3",
+        ),
+    ],
+)
+def test_bad_rows_are_named(change, message):
+    call: dict[str, Any] = {
+        "name": "tpr",
+        "decisions": torch.ones(3),
+        "y": torch.tensor([0, 1, 1]),
+        "groups": torch.tensor([0, 1, 1]),
+    }
+    with pytest.raises(ValueError, match=message):
+        rate_sums(**call | change)
+
+
 def test_dp_needs_no_labels_and_other_rates_say_that_they_do():
     assert rate_sums("dp", torch.ones(2), None, torch.tensor([0, 1])).rates().tolist() == [1, 1]
     with pytest.raises(ValueError, match="y must be given for the rate 'tpr', got None"):
@@ -249,6 +312,9 @@ def test_dp_needs_no_labels_and_other_rates_say_that_they_do():
         (torch.tensor([0.0, 1.0]), ValueError, "integer codes.*got torch.float32"),
         (torch.tensor([[0, 1]]), ValueError, r"shape \[1, 2\]"),
         (torch.tensor([0, -2]), ValueError, "-1 for none, got -2"),
+        (torch.tensor([[0.5, -0.1]]), ValueError, "finite and at least 0, got -0.1"),
+        (torch.tensor([[0.5, torch.nan]]), ValueError, "finite and at least 0, got nan"),
+        (torch.tensor([[torch.inf, 0.5]]), ValueError, "finite and at least 0, got inf"),
     ],
 )
 def test_bad_groups_are_named(groups, error, message):

@@ -55,37 +55,43 @@ def quadratics(m: int, seed: int, size: int = 6):
     return lambda w: (curvatures * (w - centres).square()).sum(1) / 2
 
 
+def run_with_step_one_over_smoothness(m: int, seed: int, maximize: bool = False):
+    """Losses [T + 1, m] along T steps, omega_t^2 [T], and the bound on the smallest so far [T].
+
+    The bound: min_t omega_t^2 <= 2 L max_k (L_k(0) - L_k*) / T, with step 1 / L, for every T.
+    """
+    smoothness, steps = 2.0, 100
+    losses = quadratics(m, seed)
+    w = torch.zeros(6, dtype=torch.float64, requires_grad=True)
+    inner = torch.optim.SGD([w], lr=1 / smoothness, maximize=maximize)
+    optimizer = APFEx(inner, MGDA(), scales="none", trace=True)
+    path, omegas = [losses(w).detach()], []
+    for _ in range(steps):
+        optimizer.backward(losses(w))
+        assert w.grad is not None
+        omegas.append(w.grad.square().sum())
+        optimizer.step()
+        path.append(losses(w).detach())
+    bound = 2 * smoothness * path[0].max() / torch.arange(1, steps + 1)
+    return torch.stack(path), torch.stack(omegas), bound
+
+
 @pytest.mark.parametrize("m", [2, 3, 5])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_bound_on_the_smallest_omega(m, seed):
-    """min_t omega_t^2 <= 2 L max_k (L_k(0) - L_k*) / T, with step 1 / L, for every T."""
-    smoothness = 2.0
-    losses = quadratics(m, seed)
-    w = torch.zeros(6, dtype=torch.float64, requires_grad=True)
-    optimizer = APFEx(torch.optim.SGD([w], lr=1 / smoothness), MGDA(), scales="none", trace=True)
-    start = losses(w).detach().max().item()
-    previous = losses(w).detach()
-    smallest = float("inf")
-    for t in range(1, 101):
-        optimizer.backward(losses(w))
-        assert w.grad is not None
-        smallest = min(smallest, w.grad.square().sum().item())
-        optimizer.step()
-        assert smallest <= 2 * smoothness * start / t
-        assert (losses(w).detach() <= previous + 1e-12).all()  # no objective ever rises
-        previous = losses(w).detach()
-    assert smallest < 1e-3 * start
+    path, omegas, bound = run_with_step_one_over_smoothness(m, seed)
+    smallest = omegas.cummin(0).values
+    assert (smallest <= bound).all()
+    assert (path[1:] <= path[:-1] + 1e-12).all()  # no objective ever rises
+    assert smallest[-1] < 1e-3 * path[0].max()
 
 
-def test_a_wrong_sign_would_break_the_bound():
-    losses = quadratics(3, 0)
-    w = torch.zeros(6, dtype=torch.float64, requires_grad=True)
-    optimizer = APFEx(torch.optim.SGD([w], lr=0.5, maximize=True), MGDA(), scales="none")
-    start = losses(w).detach()
-    for _ in range(5):
-        optimizer.backward(losses(w))
-        optimizer.step()
-    assert (losses(w).detach() > start).all()
+@pytest.mark.parametrize("m", [2, 3, 5])
+def test_a_wrong_sign_would_break_the_bound(m):
+    path, omegas, bound = run_with_step_one_over_smoothness(m, seed=0, maximize=True)
+    assert path.isfinite().all()
+    assert not (omegas.cummin(0).values <= bound).all()
+    assert not (path[1:] <= path[:-1] + 1e-12).all()
 
 
 @pytest.mark.parametrize("seed", range(5))

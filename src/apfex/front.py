@@ -70,7 +70,7 @@ def non_dominated(values: ArrayLike | Tensor) -> np.ndarray | Tensor:
             f"values must have shape [n, m] and no NaN, got shape {list(points.shape)} with "
             f"{int(np.isnan(points).sum())} NaN."
         )
-    mask = _mask(points)
+    mask = _mask(points) if points.size else np.ones(len(points), dtype=bool)
     if not _is_tensor(values):
         return mask
     import torch

@@ -193,7 +193,7 @@ class History:
             records += _flat_records(first, row, self.members)
         frame = pd.DataFrame(records)
         if self.choice_names and not frame.empty:
-            names = frame["choice"].map(dict(enumerate(self.choice_names)))
+            names = [self.choice_names[int(choice)] for choice in frame["choice"]]
             frame.insert(2, "strategy", names)
         return frame
 

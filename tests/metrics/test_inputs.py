@@ -1,3 +1,4 @@
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,25 @@ def test_two_labels_of_any_kind_have_a_positive_one(values, pos_label):
         expected = gap(y, decided, sensitive_features=table)
         found = gap(labels[y], labels[decided], sensitive_features=table, pos_label=pos_label)
         assert found == expected
+
+
+@pytest.mark.parametrize("values", [(0, 2), ("no", "yes")])
+def test_accuracy_has_no_positive_label(values):
+    y, decided, table, _ = people(n=60)
+    renamed = np.array(values)[y], np.array(values)[decided]
+    call: dict[str, Any] = {"sensitive_features": table}
+    for measure in (
+        metrics.accuracy_gap,
+        metrics.worst_group_accuracy,
+        partial(metrics.gap_inference, rate="accuracy", n_draws=99),
+        partial(metrics.gap_inference, rate="accuracy", n_draws=99, grouping="attributes"),
+    ):
+        assert measure(*renamed, **call) == measure(y, decided, **call)
+    rates = group_rates(*renamed, rate="accuracy", **call)
+    pd.testing.assert_frame_equal(rates, group_rates(y, decided, rate="accuracy", **call))
+    assert metrics.accuracy_gap(["n"] * 4, ["n"] * 4, sensitive_features=list("aabb")) == 0.0
+    with pytest.raises(ValueError, match="pos_label must be one of the two labels, got 1"):
+        group_rates(*renamed, rate="dp", **call)
 
 
 def test_the_other_positive_label_swaps_the_rates():

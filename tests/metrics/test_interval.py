@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import hypergeom, norm
+from scipy.stats import hypergeom, ks_2samp, norm
 
 from apfex.metrics import NotEstimableWarning, effective_counts, gap_interval
 from apfex.metrics import _interval as interval_module
@@ -119,9 +119,51 @@ def test_null_law_keeps_margins_and_does_not_depend_on_blocks(monkeypatch):
     parts = null_law(totals, 30, 500, np.random.default_rng(0))
     assert np.array_equal(whole.statistics, parts.statistics)
     assert np.array_equal(whole.gaps, parts.gaps)
-    draws = null_module._draw(totals, 30, 400, np.random.default_rng(0))
+    alone, crowds = null_module._split(totals)
+    draws, sizes = null_module._draw(alone, crowds, 30, 400, np.random.default_rng(0))
+    assert sizes.tolist() == totals.tolist()
     assert (draws.sum(axis=1) == 30).all()
     assert (draws <= totals).all()
+
+
+def test_a_tally_has_the_law_of_groups_drawn_one_by_one():
+    n, g, t, size = 3, 20, 25, 20_000
+    generator = np.random.default_rng(0)
+    tally = null_module._tally(n, g, np.full(size, t), generator)
+    assert (tally.sum(axis=1) == g).all()
+    assert (tally @ np.arange(n + 1) == t).all()
+    drawn = generator.multivariate_hypergeometric([n] * g, t, size=size)
+    expected = (drawn[:, :, None] == np.arange(n + 1)).sum(axis=1)
+    for shown in range(n + 1):
+        assert ks_2samp(tally[:, shown], expected[:, shown])[1] > 1e-3
+    assert np.cov(tally.T) == pytest.approx(np.cov(expected.T), abs=0.1)
+
+
+@pytest.mark.parametrize("successes", [0, 3, 90, 237])
+def test_crowds_of_small_groups_have_the_law_of_groups_drawn_one_by_one(successes, monkeypatch):
+    totals = np.array([1] * 10 + [2] * 40 + [3] * 14 + [5] * 12 + [45])
+    assert null_module._split(totals)[1] == [(1, 10), (2, 40), (3, 14)]
+    crowded = null_law(totals, successes, 5_000, np.random.default_rng(0))
+    monkeypatch.setattr(null_module, "_split", lambda totals: (totals, []))
+    single = null_law(totals, successes, 5_000, np.random.default_rng(1))
+    assert ks_2samp(crowded.statistics.round(9), single.statistics.round(9))[1] > 1e-3
+    assert ks_2samp(crowded.gaps.round(9), single.gaps.round(9))[1] > 1e-3
+
+
+def test_a_crossing_of_many_small_groups_is_drawn_by_tallies():
+    totals = np.random.default_rng(0).poisson(5, 33_714) + 1
+    alone, crowds = null_module._split(totals)
+    assert len(alone) < 200
+    draws, _ = null_module._draw(alone, crowds, 80_000, 3, np.random.default_rng(0))
+    assert draws.shape[1] < 400
+
+
+def test_equal_groups_count_as_two():
+    one = gap_interval([1, 3, 3, 6], [8, 8, 8, 8], n_draws=99)
+    many = gap_interval([1] * 4 + [3] * 4 + [6] * 4, [8] * 12, n_draws=99)
+    assert many.gap == one.gap
+    p, s = smoothed(np.array([1] * 4 + [3] * 4 + [6] * 4), np.full(12, 8))
+    assert many.upper == min(1.0, interval_module._upper(p, s, float(norm.ppf(0.995))))
 
 
 def test_noise_floor_is_the_raw_gap_at_parity():

@@ -87,14 +87,15 @@ def test_parameters_may_be_unfrozen(batch):
 @pytest.mark.parametrize("strategy", [EqualWeights(), ConeProjection()], ids=str)
 def test_parameters_that_no_loss_uses_are_left_alone(batch, strategy):
     x, y, groups = batch
-    model = nn.ModuleDict({"used": nn.Linear(3, 1), "unused": nn.Linear(3, 1)})
+    used, unused = nn.Linear(3, 1), nn.Linear(3, 1)
+    model = nn.ModuleList([used, unused])
     optimizer = APFEx(torch.optim.AdamW(model.parameters(), lr=0.1, weight_decay=0.5), strategy)
-    before = model["unused"].weight.clone()
+    before = unused.weight.clone()
     for _ in range(3):
-        optimizer.backward(losses(model["used"](x), y, groups))
-        assert model["unused"].weight.grad is None
+        optimizer.backward(losses(used(x), y, groups))
+        assert unused.weight.grad is None
         optimizer.step()
-    assert torch.equal(model["unused"].weight, before)
+    assert torch.equal(unused.weight, before)
 
 
 def test_sparse_embeddings(batch):

@@ -102,6 +102,36 @@ def test_dtype_and_input_are_kept(dtype, m):
     assert kkt_residual(gramian, weights) <= 1
 
 
+@pytest.mark.parametrize("m", [1, 2, 3, 8])
+def test_a_batch_without_problems_has_no_weights(m):
+    weights = min_norm(torch.zeros(0, m, m))
+    assert weights.shape == (0, m)
+    assert kkt_residual(torch.zeros(0, m, m), weights).shape == (0,)
+    assert min_norm(torch.zeros(2, 0, m, m)).shape == (2, 0, m)
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_integers_are_solved_in_the_default_dtype(count):
+    gramians = torch.tensor([[1, 0], [0, 3]]).expand(count, 2, 2)
+    assert min_norm(gramians).tolist() == [[0.75, 0.25]] * count
+    assert min_norm(gramians).dtype == torch.get_default_dtype()
+    assert kkt_residual(gramians[0], torch.tensor([1, 0])) > 1
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (4, 3, 2)])
+def test_what_is_no_square_matrix_is_refused(shape):
+    for call in (min_norm, lambda gramian: kkt_residual(gramian, torch.ones(3))):
+        with pytest.raises(ValueError, match=r"gramian must have shape \[..., m, m\], got \["):
+            call(torch.ones(shape))
+
+
+def test_other_shapes_are_refused():
+    with pytest.raises(ValueError, match=r"weights must have .* m = 3 of gramian, got \[1\]"):
+        kkt_residual(torch.eye(3), torch.ones(1))
+    with pytest.raises(ValueError, match=r"at least one gradient, got \[2, 0, 0\]"):
+        min_norm(torch.zeros(2, 0, 0))
+
+
 def test_the_residual_can_fail():
     """A long gradient must not hide a wrong answer, as a tolerance relative to max |G| would."""
     jacobian = torch.tensor([[1e6, 0.0], [0.0, 1.0], [1.0, 1.0]], dtype=torch.float64)

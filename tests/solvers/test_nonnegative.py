@@ -43,3 +43,22 @@ def test_one_matrix_serves_many_right_hand_sides():
     matrix = torch.eye(3, dtype=torch.float64)
     linear = torch.tensor([[1.0, -1.0, 2.0], [-1.0, 3.0, -2.0]], dtype=torch.float64)
     assert torch.equal(nonnegative_qp(matrix, linear), linear.clamp(min=0))
+
+
+def test_integers_and_a_batch_without_problems_are_solved():
+    assert nonnegative_qp(torch.eye(2).int(), torch.tensor([2, -1])).tolist() == [2.0, 0.0]
+    assert nonnegative_qp(torch.zeros(0, 3, 3), torch.zeros(0, 3)).shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "linear", "message"),
+    [
+        ((3,), (3,), r"matrix must have shape \[..., m, m\], got \[3\]"),
+        ((2, 3), (3,), r"matrix must have shape \[..., m, m\], got \[2, 3\]"),
+        ((3, 3), (1,), r"linear must have shape \[..., m\] with the m = 3 of matrix, got \[1\]"),
+        ((3, 3), (), r"linear must have shape .* got \[\]"),
+    ],
+)
+def test_wrong_shapes_are_refused(matrix, linear, message):
+    with pytest.raises(ValueError, match=message):
+        nonnegative_qp(torch.ones(matrix), torch.ones(linear))

@@ -5,27 +5,29 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    check_is_fitted,
-    check_random_state,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
+from apfex.estimator._audit import Audit, audit_decisions
 from apfex.estimator._criteria import Criteria
-from apfex.estimator._fit import FitRequest, explore
-from apfex.estimator._inputs import read_groupings, read_weights, sensitive_columns
-from apfex.metrics import gap_inference, group_rates
-from apfex.training import TrainingSettings
-
-if TYPE_CHECKING:
-    import pandas as pd
+from apfex.estimator._fit import explore
+from apfex.estimator._inputs import (
+    check_indexes,
+    class_code,
+    drop_sensitive,
+    read_codes,
+    read_features,
+    read_groups,
+    read_rows,
+    read_weights,
+    split_columns,
+)
+from apfex.estimator._settings import read_bounds, read_settings
 
 
 class APFExClassifier(ClassifierMixin, BaseEstimator):
@@ -56,7 +58,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     max_gap : float or mapping from criterion to float
         The bound for the point that ``predict`` uses at first.
     favorable_label : label, optional
-        The outcome that a person would want; the last class by default.
+        The outcome that a person would want; the last class by default. It tells who gains; the
+        rates of two classes are always those of the last one.
     validation_fraction : float
         Share of the rows that choose points, and make no gradients.
     n_members : int
@@ -83,8 +86,13 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     Notes
     -----
     Sensitive features are used in training only, never at ``predict``. Without any, the front is
-    a single plain model. ``predict_proba`` is not calibrated. ``fit`` never fails because a bound
-    cannot be met: it takes the nearest non-trivial point, and warns.
+    a single plain model, and ``fit`` warns. ``predict_proba`` is not calibrated. ``fit`` never
+    fails because a bound cannot be met: it takes the nearest non-trivial point, and warns once.
+
+    A trivial model takes no other off the front; one at most is shown. A group without rows that
+    count among the validation rows is left out of the gap, with a warning; if fewer than two
+    groups are left, ``fit`` refuses. Columns that are constant, or missing throughout, are left
+    out. A single row of a class is for training.
 
     Examples
     --------
@@ -147,44 +155,44 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(
         self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None
-    ) -> APFExClassifier:
+    ) -> Self:
         """Explore the front.
 
         Parameters
         ----------
         X : table or array of shape [n, d]
-            Mixed types and missing values are fine.
+            Mixed types and missing values are fine; sparse matrices are not.
         y : array of shape [n]
+            At least two classes, at least two rows of each.
         sensitive_features : column, table or mapping, optional
             Not needed where ``sensitive`` names columns of ``X``.
         sample_weight : array of shape [n], optional
+            Only ratios matter. A row of weight zero is left out, as if it were not there.
         """
-        criteria, bounds = self._check_settings()
+        settings = read_settings(self)
+        X = read_features(X)
         validate_data(self, X, skip_check_array=True)
-        y = self._encode_labels(X, y)
-        columns, X = sensitive_columns(
-            X, self.sensitive, sensitive_features, self.include_sensitive
+        rows = read_rows(
+            X,
+            y,
+            sensitive_features,
+            sample_weight,
+            sensitive=self.sensitive,
+            include_sensitive=self.include_sensitive,
+            grouping=self.grouping,
         )
-        crossing, groupings = read_groupings(columns, len(y), X, self.grouping)
-        if crossing is None:
-            criteria = Criteria(())
-            bounds = {}
+        self.classes_ = rows.classes
+        favorable = class_code(rows.classes, self.favorable_label)
+        if rows.crossing is None:
+            settings = replace(settings, criteria=Criteria(()), bounds={})
+            warnings.warn(
+                "sensitive_features is None and sensitive names no columns: the front is a single "
+                "plain model, fair to nobody in particular.",
+                stacklevel=2,
+            )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        request = FitRequest(
-            X=X,
-            y=y,
-            n_classes=len(self.classes_),
-            crossing=crossing,
-            groupings=groupings,
-            sample_weight=read_weights(sample_weight, len(y)),
-            criteria=criteria,
-            favorable=self._favorable(),
-            settings=self._settings(len(y), seed),
-            seed=seed,
-            estimator=self,
-        )
-        self.front_, self._encoder = explore(request)
-        self.point_ = self._first_choice(bounds)
+        self.front_, self._encoder = explore(rows, settings, favorable, seed)
+        self.point_ = self.front_.first_choice(settings.bounds)
         return self
 
     def select(
@@ -192,7 +200,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         max_gap: float | Mapping[str, float] | None = None,
         *,
         confidence: float | None = None,
-    ) -> APFExClassifier:
+    ) -> Self:
         """The most accurate non-trivial point within the bounds, as a fitted classifier.
 
         Parameters
@@ -200,48 +208,38 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         max_gap : float or mapping, optional
             A number: for every criterion; that of the constructor by default.
         confidence : float, optional
-            If given, the upper end of the 95% interval must be within the bound.
+            0.95: the upper end of the interval must be within the bound, not only the gap.
         """
         check_is_fitted(self, "front_")
         if confidence is not None and confidence != 0.95:
             raise ValueError(f"confidence must be None or 0.95, got {confidence}.")
         names = tuple(self.front_[0].gaps)
-        bounds = _read_bounds(self.max_gap if max_gap is None else max_gap, names)
-        place = self.front_.choose(bounds, confidence is not None)
-        if place is None:
-            near = self.front_.nearest(bounds, confidence is not None)
-            gaps = {name: round(gap.gap, 4) for name, gap in self.front_[near].gaps.items()}
-            raise ValueError(
-                f"max_gap must admit a point of the front, got {bounds}; the nearest is point "
-                f"{near} with gaps {gaps} and error {self.front_[near].error:.4f}: use at({near})."
-            )
-        return self.at(place)
+        if not names:
+            raise ValueError("select needs gaps to bound, but fit was given no sensitive features.")
+        bounds = read_bounds(self.max_gap if max_gap is None else max_gap, names)
+        return self.at(self.front_.find(bounds, confidence is not None))
 
-    def at(self, point: int) -> APFExClassifier:
+    def at(self, point: int) -> Self:
         """A point of the front as a fitted classifier of its own."""
+        return copy.copy(self).use(point)
+
+    def use(self, point: int) -> Self:
+        """Make a point of the front what ``predict`` uses."""
         check_is_fitted(self, "front_")
         if not -len(self.front_) <= point < len(self.front_):
             raise IndexError(
                 f"point must be a place on the front of {len(self.front_)} points, got {point}."
             )
-        return copy.copy(self).use(point)
-
-    def use(self, point: int) -> APFExClassifier:
-        """Make a point of the front what ``predict`` uses."""
-        check_is_fitted(self, "front_")
         self.point_ = range(len(self.front_))[point]
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: logits of the last class [n], or of each class [n, c]."""
         check_is_fitted(self, "front_")
-        validate_data(self, X, skip_check_array=True, reset=False)
-        _, X = sensitive_columns(X, self.sensitive, None, self.include_sensitive, predicting=True)
-        module = self.front_[self.point_].module
-        x = torch.from_numpy(self._encoder.transform(X))
+        x = torch.from_numpy(self._encoder.transform(self._inputs(X)))
         with torch.no_grad():
-            scores = module(x)
-        return scores.squeeze(1).numpy() if scores.shape[1] == 1 else scores.numpy()
+            scores = self.front_[self.point_].module(x).numpy()
+        return scores.reshape(len(x)) if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities [n, c]; not calibrated."""
@@ -257,34 +255,37 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)
         return self.classes_[codes]
 
-    def audit(self, X: Any, y: Any, *, sensitive_features: Any = None) -> pd.DataFrame:
+    def audit(
+        self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> Audit:
         """Rates of every group and the gap of every criterion on fresh rows.
+
+        Parameters
+        ----------
+        X, y, sensitive_features, sample_weight
+            As for ``fit``, of rows that it has not seen.
 
         Returns
         -------
-        DataFrame
-            A row per criterion: gap, 95% interval, p-value and noise floor. The rates of the
-            groups are in ``attrs["groups"]``.
+        Audit
+            ``gaps`` and ``groups``, two tables; NaN, with a warning, where not estimable.
         """
-        import pandas as pd
-
         check_is_fitted(self, "front_")
-        columns, _ = sensitive_columns(X, self.sensitive, sensitive_features, True)
-        crossing, _ = read_groupings(columns, len(y), X, "intersectional")
-        if crossing is None:
+        X = read_features(X)
+        check_indexes(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+        codes = read_codes(y, len(X), self.classes_)
+        columns, _ = split_columns(X, self.sensitive, sensitive_features, self.include_sensitive)
+        if columns is None:
             raise ValueError("sensitive_features must be given to audit, got None.")
-        labels = np.searchsorted(self.classes_, np.asarray(y))
-        decisions = np.searchsorted(self.classes_, self.predict(X))
-        criteria, rows, rates = Criteria.of(self.criteria), [], []
-        for name in criteria.names:
-            for rate in criteria.rates_of(name):
-                common = {"rate": rate, "sensitive_features": crossing}
-                interval = gap_inference(labels, decisions, **common)
-                rows.append({"criterion": name, "rate": rate, **_interval_row(interval)})
-                rates.append(group_rates(labels, decisions, **common).assign(rate_name=rate))
-        frame = pd.DataFrame(rows)
-        frame.attrs["groups"] = pd.concat(rates, ignore_index=True)
-        return frame
+        return audit_decisions(
+            codes,
+            np.searchsorted(self.classes_, self.predict(X)),
+            read_groups(columns, len(codes)),
+            Criteria.of(self.criteria),
+            self.grouping,
+            read_weights(sample_weight, len(codes)),
+            len(self.classes_),
+        )
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that missing values and categories are fine."""
@@ -294,97 +295,10 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.string = True
         return tags
 
-    def _check_settings(self) -> tuple[Criteria, dict[str, float]]:
-        """Refuse settings that name nothing; return the criteria and their bounds."""
-        choices = {
-            "grouping": ("intersectional", "attributes"),
-            "scoring": ("accuracy", "balanced_accuracy"),
-        }
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                raise ValueError(
-                    f"{name} must be one of {list(allowed)}, got {getattr(self, name)!r}."
-                )
-        if self.model not in ("mlp", "linear") and not callable(self.model):
-            raise ValueError(f"model must be 'mlp', 'linear' or a factory, got {self.model!r}.")
-        for name, least in (("n_points", 1), ("n_members", 2)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}.")
-        if not 0 < self.validation_fraction < 1:
-            raise ValueError(
-                f"validation_fraction must be between 0 and 1, got {self.validation_fraction}."
-            )
-        criteria = Criteria.of(self.criteria)
-        return criteria, _read_bounds(self.max_gap, criteria.names)
-
-    def _encode_labels(self, X: Any, y: Any) -> np.ndarray:
-        if y is None:
-            raise ValueError(
-                "y must be given: APFExClassifier requires y to be passed, but the target y is None."
-            )
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-        n = X.shape[0] if hasattr(X, "shape") else len(X)
-        if len(y) != n:
-            raise ValueError(f"y must have one label for each of the {n} rows, got {len(y)}.")
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y must hold at least two classes, got one class: {self.classes_.tolist()}."
-            )
-        return codes
-
-    def _favorable(self) -> int:
-        if self.favorable_label is None:
-            return len(self.classes_) - 1
-        places = np.flatnonzero(self.classes_ == self.favorable_label)
-        if not places.size:
-            raise ValueError(
-                f"favorable_label must be one of {self.classes_.tolist()}, got "
-                f"{self.favorable_label!r}."
-            )
-        return int(places[0])
-
-    def _settings(self, n: int, seed: int) -> TrainingSettings:
-        epochs = self.epochs
-        if epochs is None:
-            epochs = max(12, round(200 * self.batch_size / max(n, self.batch_size)))
-        return TrainingSettings(
-            epochs=epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            seed=seed,
-        )
-
-    def _first_choice(self, bounds: Mapping[str, float]) -> int:
-        place = self.front_.choose(bounds)
-        if place is not None:
-            return place
-        near = self.front_.nearest(bounds)
-        gaps = {name: round(gap.gap, 4) for name, gap in self.front_[near].gaps.items()}
-        warnings.warn(
-            f"No point of the front is within max_gap {dict(bounds)}; predict uses the nearest, "
-            f"point {near} with gaps {gaps}. Raise max_gap, or look at front_.",
-            stacklevel=3,
-        )
-        return near
-
-
-def _read_bounds(max_gap: float | Mapping[str, float], names: Sequence[str]) -> dict[str, float]:
-    if isinstance(max_gap, Mapping):
-        unknown = sorted(set(max_gap) - set(names))
-        if unknown:
-            raise ValueError(f"max_gap must name criteria of {list(names)}, got {unknown}.")
-        bounds = {name: float(bound) for name, bound in max_gap.items()}
-    else:
-        bounds = dict.fromkeys(names, float(max_gap))
-    for name, bound in bounds.items():
-        if not bound >= 0:
-            raise ValueError(f"max_gap must be at least 0, got {bound} for {name!r}.")
-    return bounds
-
-
-def _interval_row(interval: Any) -> dict[str, float]:
-    shown = ("gap", "lower", "upper", "p_value", "noise_floor")
-    return {name: getattr(interval, name) for name in shown}
+    def _inputs(self, X: Any) -> Any:
+        """What the encoder is to see of new rows."""
+        X = read_features(X)
+        if self.sensitive is not None and not self.include_sensitive:
+            return drop_sensitive(X, self.sensitive)
+        validate_data(self, X, skip_check_array=True, reset=False)
+        return X

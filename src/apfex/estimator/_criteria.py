@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from apfex.groups import Groups
+from apfex.metrics import GapInterval, gap_inference
 from apfex.rates import RATES, GroupIndex, RateName, gap, rate_sums
 
 _WORDS: dict[str, tuple[RateName, ...]] = {
@@ -40,8 +43,12 @@ class Criteria:
         unknown = [name for name in given if name not in _WORDS]
         if unknown or not given:
             raise ValueError(f"criteria must be some of {sorted(_WORDS)}, got {list(given)}.")
-        names = tuple(dict.fromkeys(_SHORT.get(name, name) for name in given))
-        return Criteria(names)
+        return Criteria(tuple(dict.fromkeys(Criteria.short(name) for name in given)))
+
+    @staticmethod
+    def short(name: str) -> str:
+        """Our word for a criterion."""
+        return _SHORT.get(name, name)
 
     @property
     def rates(self) -> tuple[RateName, ...]:
@@ -60,7 +67,9 @@ class Criteria:
         sample_weight: Tensor | None,
         multiclass: bool,
     ) -> Tensor:
-        """Hard gaps of members, shape [b, criteria]; one that is not estimable counts as 1.
+        """Hard gaps of members, shape [b, criteria]; NaN where one is not estimable.
+
+        With several classes a gap is the largest over those that have two estimable groups.
 
         Parameters
         ----------
@@ -71,10 +80,44 @@ class Criteria:
             found = []
             for index in indexes:
                 sums = rate_sums(rate, decisions, y, index, sample_weight, multiclass=multiclass)
-                gaps = gap(sums.rates()).nan_to_num(1.0)
-                found.append(gaps.amax(-1) if multiclass else gaps)
+                gaps = gap(sums.rates(0))
+                found.append(_largest_known(gaps) if multiclass else gaps)
             by_rate[rate] = torch.stack(found).amax(0)
         columns = [
             torch.stack([by_rate[rate] for rate in _WORDS[name]]).amax(0) for name in self.names
         ]
-        return torch.stack(columns, -1)
+        return torch.stack(columns, -1) if columns else decisions.new_zeros(len(decisions), 0)
+
+
+def gap_of_classes(
+    y: np.ndarray,
+    decisions: np.ndarray,
+    rate: RateName,
+    groups: Groups,
+    sample_weight: np.ndarray | None,
+    n_classes: int,
+) -> GapInterval:
+    """The interval of the largest gap over classes; labels and decisions are codes.
+
+    Where just two of several classes occur, ``metrics`` would take them for a binary label.
+    """
+    present = np.union1d(y, decisions).tolist()
+    positives = present if n_classes > 2 and len(present) <= 2 else [1]
+    found = [
+        gap_inference(
+            y,
+            decisions,
+            rate=rate,
+            sensitive_features=groups,
+            sample_weight=sample_weight,
+            pos_label=positive,
+        )
+        for positive in positives
+    ]
+    return max(found, key=lambda interval: (interval.gap == interval.gap, interval.gap))
+
+
+def _largest_known(gaps: Tensor) -> Tensor:
+    """Largest over the last axis without the NaN; NaN where all are."""
+    largest = gaps.nan_to_num(-1.0).amax(-1)
+    return torch.where(largest < 0, torch.nan, largest)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, final, overload
+from typing import TYPE_CHECKING, Any, Literal, final, overload
 
 from torch import nn
 
@@ -37,6 +38,17 @@ class Point:
         gained any; empty where somebody gained.
     member, epoch : int
         Where it comes from.
+    module : nn.Module
+
+    Examples
+    --------
+    >>> from apfex import make_biased
+    >>> from apfex.estimator import APFExClassifier
+    >>> data = make_biased(n=400, random_state=0)
+    >>> clf = APFExClassifier(epochs=2, max_gap=1.0, random_state=0)
+    >>> point = clf.fit(data.X, data.y, sensitive_features=data.sensitive).front_[0]
+    >>> 0 <= point.error <= 1, list(point.gaps), point.gaps["dp"].upper <= 1
+    (True, ['dp'], True)
     """
 
     error: float
@@ -50,6 +62,7 @@ class Point:
     member: int
     epoch: int
     module: nn.Module = field(repr=False)
+    """Takes encoded rows [n, d]; in evaluation mode, on the CPU."""
 
     def exceeds(self, bounds: Mapping[str, float], by_upper_end: bool = False) -> float:
         """By how much the worst criterion exceeds its bound; at most 0 where all are met."""
@@ -58,6 +71,12 @@ class Point:
             for name, interval in self.gaps.items()
         }
         return max((values[name] - bound for name, bound in bounds.items()), default=0.0)
+
+    def describe(self, by_upper_end: bool = False) -> str:
+        """Gaps and error in words."""
+        end, words = ("upper", "upper ends of gaps") if by_upper_end else ("gap", "gaps")
+        gaps = {name: round(getattr(found, end), 4) for name, found in self.gaps.items()}
+        return f"{words} {gaps} and error {self.error:.4f}"
 
     def to_dict(self) -> dict[str, Any]:
         """One row of a table."""
@@ -79,10 +98,30 @@ class Point:
 
 @final
 class Front(Sequence[Point]):
-    """Points by rising error; a sequence that prints as a table."""
+    """Points by rising error; a sequence that prints as a table.
 
-    def __init__(self, points: Sequence[Point]) -> None:
-        self._points = sorted(points, key=lambda point: point.error)
+    Parameters
+    ----------
+    points : sequence of Point
+    by : {"error", "balanced_error"}
+        The error that ranks them.
+
+    Examples
+    --------
+    >>> from apfex import make_biased
+    >>> from apfex.estimator import APFExClassifier
+    >>> data = make_biased(n=400, random_state=0)
+    >>> clf = APFExClassifier(epochs=2, max_gap=1.0, random_state=0)
+    >>> front = clf.fit(data.X, data.y, sensitive_features=data.sensitive).front_
+    >>> len(front) == len(front.to_frame())
+    True
+    """
+
+    def __init__(
+        self, points: Sequence[Point], by: Literal["error", "balanced_error"] = "error"
+    ) -> None:
+        self._by = by
+        self._points = sorted(points, key=lambda point: getattr(point, by))
 
     @overload
     def __getitem__(self, index: int) -> Point: ...
@@ -103,10 +142,9 @@ class Front(Sequence[Point]):
     def __repr__(self) -> str:
         """Show the figures that matter most."""
         frame = self.to_frame()
-        shown = [c for c in frame.columns if c in ("error", "trivial") or c.endswith("_gap")]
-        return f"Front of {len(self)} points, measured on the rows that chose them\n" + frame[
-            shown
-        ].to_string(float_format="{:.3f}".format)
+        shown = [c for c in frame.columns if c in (self._by, "trivial") or c.endswith("_gap")]
+        table = frame[shown].round(3).to_string()
+        return f"Front of {len(self)} points, measured on the rows that chose them\n{table}"
 
     def to_frame(self) -> pd.DataFrame:
         """One row per point, by rising error; measured on the rows that chose the points."""
@@ -126,7 +164,35 @@ class Front(Sequence[Point]):
     def nearest(self, bounds: Mapping[str, float], by_upper_end: bool = False) -> int:
         """The non-trivial point that exceeds the bounds least (of all, if all are trivial)."""
         places = [p for p in range(len(self)) if not self[p].trivial] or list(range(len(self)))
-        return min(places, key=lambda p: (self[p].exceeds(bounds, by_upper_end), self[p].error))
+        return min(places, key=lambda p: (self[p].exceeds(bounds, by_upper_end), p))
+
+    def first_choice(self, bounds: Mapping[str, float]) -> int:
+        """The point that the bounds choose; the nearest, with a warning, where they admit none."""
+        place = self.choose(bounds)
+        if place is not None:
+            return place
+        near = self.nearest(bounds)
+        if bounds:
+            kind = "which is trivial as all are, " if self[near].trivial else ""
+            warnings.warn(
+                f"No non-trivial point of the front is within max_gap {dict(bounds)}; predict uses "
+                f"the nearest, point {near}, {kind}with {self[near].describe()}. Raise max_gap, or "
+                "look at front_.",
+                stacklevel=3,
+            )
+        return near
+
+    def find(self, bounds: Mapping[str, float], by_upper_end: bool = False) -> int:
+        """The point that the bounds choose; an error that names the nearest if there is none."""
+        place = self.choose(bounds, by_upper_end)
+        if place is None:
+            near = self.nearest(bounds, by_upper_end)
+            raise ValueError(
+                f"max_gap must admit a non-trivial point of the front, got {dict(bounds)}; the "
+                f"nearest is point {near} with {self[near].describe(by_upper_end)}: use "
+                f"at({near}), or raise max_gap."
+            )
+        return place
 
     def plot(self, criterion: str | None = None, ax: Axes | None = None) -> Axes:
         """Error against the gap of a criterion, with intervals and the noise floor."""
@@ -134,20 +200,33 @@ class Front(Sequence[Point]):
             import matplotlib.pyplot as plt
         except ImportError as error:
             raise ImportError("plot needs matplotlib: pip install 'apfex[plot]'.") from error
-        name = criterion or next(iter(self[0].gaps))
-        if name not in self[0].gaps:
-            raise ValueError(f"criterion must be one of {list(self[0].gaps)}, got {name!r}.")
+        names = list(self[0].gaps)
+        name = criterion or next(iter(names), "none")
+        if name not in names:
+            raise ValueError(f"criterion must be one of {names}, got {name!r}.")
         ax = plt.subplots()[1] if ax is None else ax
-        intervals = [point.gaps[name] for point in self]
-        gaps = [interval.gap for interval in intervals]
-        below = [max(interval.gap - interval.lower, 0) for interval in intervals]
-        above = [max(interval.upper - interval.gap, 0) for interval in intervals]
-        errors = [point.error for point in self]
-        ax.errorbar(gaps, errors, xerr=[below, above], fmt="o", alpha=0.7, label="95% interval")
-        floor = max(interval.noise_floor for interval in intervals)
+        for trivial, colour in ((False, "C0"), (True, "C7")):
+            points = [point for point in self if point.trivial == trivial]
+            self._draw(ax, points, name, colour, "trivial" if trivial else "95% interval")
+        floor = max(point.gaps[name].noise_floor for point in self)
         ax.axvline(floor, linestyle=":", color="grey", label="expected gap at parity")
-        ax.set_xlabel(f"{name} gap")
-        ax.set_ylabel("error")
+        ax.set(xlabel=f"{name} gap", ylabel=self._by.replace("_", " "))
         ax.set_title("Front, measured on the rows that chose it")
         ax.legend()
         return ax
+
+    def _draw(self, ax: Axes, points: Sequence[Point], name: str, colour: str, label: str) -> None:
+        if not points:
+            return
+        intervals = [point.gaps[name] for point in points]
+        below = [max(interval.gap - interval.lower, 0) for interval in intervals]
+        above = [max(interval.upper - interval.gap, 0) for interval in intervals]
+        ax.errorbar(
+            [interval.gap for interval in intervals],
+            [getattr(point, self._by) for point in points],
+            xerr=[below, above],
+            fmt="o",
+            alpha=0.7,
+            color=colour,
+            label=label,
+        )

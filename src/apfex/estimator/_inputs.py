@@ -1,28 +1,92 @@
-"""Sensitive features and weights, checked at the edge."""
+"""Rows of every accepted form, checked at the edge."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
+import pandas as pd
+import scipy.sparse
+from sklearn.utils import _safe_indexing
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, column_or_1d
 
 from apfex.groups import Groups, make_groups
+from apfex.tables import summarise
 
 
-def sensitive_columns(
+@final
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Inputs, labels as codes into ``classes``, groups and weights of the rows that count."""
+
+    X: Any
+    y: np.ndarray
+    classes: np.ndarray
+    crossing: Groups | None
+    groupings: Sequence[Groups]
+    """Those whose gaps count: the crossing, or each attribute."""
+    sample_weight: np.ndarray | None
+
+
+def read_features(X: Any) -> Any:
+    """A frame as it is, anything else as an array; sparse matrices are refused."""
+    if scipy.sparse.issparse(X):
+        check_array(X, accept_sparse=False)  # raises, in scikit-learn's words
+    if not hasattr(X, "columns"):
+        array = np.asarray(X)
+        if array.ndim != 2:
+            raise ValueError(
+                f"X must have 2 dimensions, got {array.ndim}. Reshape your data: X.reshape(-1, 1) "
+                "for a single column, X.reshape(1, -1) for a single row."
+            )
+        return array
+    names = [str(name) for name in X.columns] if not hasattr(X, "collect") else []
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ValueError(
+            f"Column names of X must be unique, got {repeated} more than once; rename or drop one."
+        )
+    return X
+
+
+def read_rows(
     X: Any,
-    sensitive: Sequence[str] | None,
+    y: Any,
     sensitive_features: Any,
+    sample_weight: Any,
+    *,
+    sensitive: Sequence[str] | str | None,
     include_sensitive: bool,
-    predicting: bool = False,
+    grouping: str,
+) -> Rows:
+    """Check all that ``fit`` is given. Rows of weight zero are left out, as if not there."""
+    check_indexes(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+    labels = read_labels(y, len(X))
+    columns, X = split_columns(X, sensitive, sensitive_features, include_sensitive)
+    crossing = None if columns is None else read_groups(columns, len(labels))
+    weight = read_weights(sample_weight, len(labels))
+    if weight is not None and not weight.all():
+        rows = np.flatnonzero(weight)
+        X, labels, weight = _safe_indexing(X, rows), labels[rows], weight[rows]
+        crossing = None if crossing is None else _occurring(crossing, rows)
+    summarise(X)  # refuses columns that cannot be read, by their rows in the whole table
+    classes, codes = _encode(labels)
+    groupings = _groupings(crossing, len(labels), grouping)
+    return Rows(X, codes, classes, crossing, groupings, weight)
+
+
+def split_columns(
+    X: Any, sensitive: Sequence[str] | str | None, sensitive_features: Any, include_sensitive: bool
 ) -> tuple[Any, Any]:
     """Sensitive features, and the table of the model's inputs.
 
     With ``sensitive`` the columns are taken from ``X``, and out of it unless they are inputs.
     """
     if sensitive is None:
-        if include_sensitive and sensitive_features is not None and not predicting:
+        if include_sensitive and sensitive_features is not None:
             raise ValueError(
                 "include_sensitive must be False where sensitive_features are passed to fit, as "
                 "predict would not have them; name columns of X in sensitive instead."
@@ -32,53 +96,77 @@ def sensitive_columns(
         raise ValueError(
             "sensitive_features must be None where sensitive names columns of X, got both."
         )
-    names = [sensitive] if isinstance(sensitive, str) else list(sensitive)
+    names = _names(sensitive)
     if not hasattr(X, "columns"):
         raise ValueError(f"X must be a table with the columns {names} of sensitive, got an array.")
     missing = [name for name in names if name not in list(X.columns)]
-    if missing:
+    if missing or not names:
         raise ValueError(
-            f"sensitive must name columns of X, got {missing}; X has {list(map(str, X.columns))}."
+            f"sensitive must name columns of X, got {missing or names}; X has "
+            f"{[str(name) for name in X.columns]}."
         )
-    if include_sensitive:
-        return X[names], X
-    kept = [name for name in X.columns if name not in names]
+    kept = list(X.columns) if include_sensitive else _without(X, names)
     if not kept:
         raise ValueError("X must have a column that is not sensitive, got none.")
     return X[names], X[kept]
 
 
-def read_groupings(
-    columns: Any, n: int, X: Any, grouping: str
-) -> tuple[Groups | None, list[Groups]]:
-    """The crossing, and the groupings whose gaps count."""
-    if columns is None:
-        return None, []
-    index, other = getattr(columns, "index", None), getattr(X, "index", None)
-    comparable = hasattr(index, "equals") and hasattr(other, "equals")
+def drop_sensitive(X: Any, sensitive: Sequence[str] | str) -> Any:
+    """The model's inputs among the columns of new rows; sensitive ones need not be there."""
+    if not hasattr(X, "columns"):
+        raise ValueError("X must be a table, as it was in fit, got an array.")
+    return X[_without(X, _names(sensitive))]
+
+
+def _names(sensitive: Sequence[str] | str) -> list[str]:
+    return [sensitive] if isinstance(sensitive, str) else list(sensitive)
+
+
+def _without(X: Any, names: Sequence[str]) -> list[str]:
+    return [name for name in X.columns if name not in names]
+
+
+def read_groups(columns: Any, n: int) -> Groups:
+    """The crossing, a group for each of n rows, two groups at least."""
     crossing = make_groups(columns)
     if len(crossing.codes) != n:
         raise ValueError(
             f"sensitive_features must have one row for each of the {n} rows of X, got "
             f"{len(crossing.codes)}."
         )
-    if comparable and not index.equals(other):  # type: ignore[union-attr]
+    outside = int((crossing.codes < 0).sum())
+    if outside:
         raise ValueError(
-            "sensitive_features must have the index of X, got another; reset both indexes if the "
-            "rows are in the same order."
+            f"sensitive_features must give every row a group, got {outside} rows with code -1."
         )
-    if len(crossing) < 2:
+    return crossing
+
+
+def read_labels(y: Any, n: int) -> np.ndarray:
+    """Labels as an array [n] without missing values."""
+    if y is None:
         raise ValueError(
-            f"sensitive_features must have at least two groups, got one: {crossing.names[0]!r}."
+            "y must be given: APFExClassifier requires y to be passed, but the target y is None."
         )
-    if grouping == "intersectional":
-        return crossing, [crossing]
-    parents = [crossing.parent(attribute) for attribute in crossing.attributes]
-    return crossing, [parent for parent in parents if len(parent) > 1]
+    labels = column_or_1d(np.asarray(y) if hasattr(y, "__array_function__") else y, warn=True)
+    check_array(labels, ensure_2d=False, dtype=None, input_name="y")  # pyright: ignore[reportArgumentType]
+    check_classification_targets(labels)
+    if len(labels) != n:
+        raise ValueError(f"y must have one label for each of the {n} rows of X, got {len(labels)}.")
+    return labels
+
+
+def read_codes(y: Any, n: int, classes: np.ndarray) -> np.ndarray:
+    """Labels of new rows as codes into the classes that were learned."""
+    labels = read_labels(y, n)
+    unknown = sorted(set(labels.tolist()) - set(classes.tolist()), key=str)
+    if unknown:
+        raise ValueError(f"y must hold labels of {classes.tolist()}, got {unknown}.")
+    return np.searchsorted(classes, labels)
 
 
 def read_weights(sample_weight: Any, n: int) -> np.ndarray | None:
-    """Weights of the rows in float64."""
+    """Weights of the rows in float64, one on average: only their ratios matter."""
     if sample_weight is None:
         return None
     weight = np.asarray(sample_weight, dtype=np.float64)
@@ -86,4 +174,71 @@ def read_weights(sample_weight: Any, n: int) -> np.ndarray | None:
         raise ValueError(f"sample_weight must have shape ({n},), got {weight.shape}.")
     if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):
         raise ValueError("sample_weight must be finite, non-negative and not all zero.")
-    return weight
+    weight = weight / weight.max()
+    return weight / weight[weight > 0].mean()
+
+
+def check_indexes(**arguments: Any) -> None:
+    """Refuse pandas arguments whose indexes disagree, rather than pair up the wrong rows."""
+    first: tuple[str, pd.Index] | None = None
+    for name, value in arguments.items():
+        for part in value.values() if isinstance(value, Mapping) else (value,):
+            if not isinstance(part, pd.Series | pd.DataFrame):
+                continue
+            first = first or (name, part.index)
+            if len(first[1]) == len(part) and not first[1].equals(part.index):
+                raise ValueError(
+                    f"{name} must have the index of {first[0]}, got another; align them, or pass "
+                    "`.to_numpy()` if the rows are in the same order."
+                )
+
+
+def class_code(classes: np.ndarray, label: Any) -> int:
+    """Place of the favorable label among the classes; the last by default."""
+    if label is None:
+        return len(classes) - 1
+    places = np.flatnonzero(classes == label)
+    if not places.size:
+        raise ValueError(f"favorable_label must be one of {classes.tolist()}, got {label!r}.")
+    return int(places[0])
+
+
+def _encode(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y must hold at least two classes in rows with weight, got one class: "
+            f"{classes.tolist()}."
+        )
+    return classes, codes
+
+
+def _groupings(crossing: Groups | None, n: int, grouping: str) -> list[Groups]:
+    if crossing is None:
+        return []
+    if len(crossing) < 2:
+        raise ValueError(
+            f"sensitive_features must have at least two groups, got one: {crossing.names[0]!r}."
+        )
+    if 2 * len(crossing) > n:
+        raise ValueError(
+            f"sensitive_features must form at most one group for every two rows, got "
+            f"{len(crossing)} groups in {n} rows; use fewer attributes or merge levels."
+        )
+    if grouping == "intersectional":
+        return [crossing]
+    parents = [crossing.parent(attribute) for attribute in crossing.attributes]
+    return [parent for parent in parents if len(parent) > 1]
+
+
+def _occurring(groups: Groups, rows: np.ndarray) -> Groups:
+    """Groups of some of the rows, without the groups that are then empty."""
+    cells = groups.cells[groups.codes[rows]]
+    return make_groups(
+        {
+            attribute: levels.take(cells[:, place])
+            for place, (attribute, levels) in enumerate(
+                zip(groups.attributes, groups.levels, strict=True)
+            )
+        }
+    )

@@ -9,10 +9,11 @@ from typing import final
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from apfex.estimator._criteria import Criteria
+from apfex.estimator._criteria import Criteria, gap_of_classes
 from apfex.estimator._front import Front, Point
+from apfex.estimator._settings import Settings
 from apfex.front import non_dominated
 from apfex.groups import Groups
 from apfex.metrics import (
@@ -20,10 +21,13 @@ from apfex.metrics import (
     NotEstimableWarning,
     accuracy,
     balanced_accuracy,
-    gap_inference,
     group_rates,
 )
-from apfex.rates import GroupIndex
+from apfex.rates import GroupIndex, rate_sums
+from apfex.training import Population
+
+_GAINED = 0.005
+"""Share of a group's rows from which on it has gained, or lost, favorable decisions."""
 
 
 @final
@@ -43,6 +47,11 @@ class Held:
         """Whether there are more than two classes."""
         return self.n_classes > 2
 
+    @property
+    def weight(self) -> np.ndarray:
+        """Weights, or ones."""
+        return np.ones(len(self.y)) if self.sample_weight is None else self.sample_weight
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -53,102 +62,186 @@ class Candidate:
     epoch: int
     decisions: np.ndarray
     values: np.ndarray
-    """Error and gaps, all minimised."""
-    module: nn.Module
+    """Error (balanced, where that ranks) and gaps, all minimised, all finite."""
+    trivial: bool
+    snapshot: Population
 
 
-def candidate_values(
-    decisions: np.ndarray, held: Held, criteria: Criteria, balanced: bool
-) -> np.ndarray:
-    """Error and hard gaps of decisions [b, n], shape [b, 1 + criteria]."""
-    score = balanced_accuracy if balanced else accuracy
-    errors = [1 - score(held.y, row, sample_weight=held.sample_weight) for row in decisions]
-    soft = torch.from_numpy(decisions)
+@final
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Error and gaps [b, 1 + criteria], NaN where not estimable, and who is trivial [b]."""
+
+    values: np.ndarray
+    trivial: np.ndarray
+
+
+def score(decisions: Tensor, held: Held, criteria: Criteria, by: str) -> Scored:
+    """Error and hard gaps of decisions [b, n], on their device."""
+    device = decisions.device
+    y = torch.from_numpy(held.y).to(device)
+    weight = torch.from_numpy(held.weight).to(device)
+    right = (decisions == y).double()
+    classes = GroupIndex(y, None, held.n_classes)
+    sizes = classes.sum(weight)
+    known = sizes > 0  # a class of a single row is in the training part
+    recalls = classes.sum(right * weight)[:, known] / sizes[known]  # [b, c]
+    errors = 1 - (recalls.mean(1) if by == "balanced_error" else right @ (weight / weight.sum()))
+    hard = decisions.double()
     if held.is_multiclass:
-        hard = (soft.unsqueeze(1) == torch.arange(held.n_classes)[:, None]).double()
-    else:
-        hard = soft.double()
-    weight = None if held.sample_weight is None else torch.from_numpy(held.sample_weight)
+        hard = (
+            decisions.unsqueeze(1) == torch.arange(held.n_classes, device=device)[:, None]
+        ).double()
     indexes = [GroupIndex.of(grouping) for grouping in held.groupings]
-    gaps = criteria.gaps(hard, torch.from_numpy(held.y), indexes, weight, held.is_multiclass)
-    return np.column_stack([errors, gaps.numpy()])
+    gaps = criteria.gaps(hard, y, indexes, weight, held.is_multiclass)
+    is_constant = (decisions == decisions[:, :1]).all(1)
+    effective = sizes[known] ** 2 / classes.sum(weight**2)[known]  # Kish
+    trivial = is_constant | _no_better_than_constant(recalls, effective)
+    values = torch.cat([errors.unsqueeze(1), gaps], 1)
+    return Scored(values.cpu().numpy(), trivial.cpu().numpy())
+
+
+def _no_better_than_constant(recalls: Tensor, sizes: Tensor) -> Tensor:
+    """Balanced accuracy, noise allowed for, not above a constant's by more than .02."""
+    spread = (recalls * (1 - recalls) / sizes).sum(1).sqrt() / recalls.shape[1]
+    return recalls.mean(1) + 1.645 * spread <= 1 / recalls.shape[1] + 0.02
+
+
+def check_measurable(held: Held, criteria: Criteria) -> None:
+    """Refuse criteria that the held rows cannot measure; warn of groups that are left out."""
+    left_out = []
+    nobody = torch.zeros(len(held.y), dtype=torch.float64)
+    if held.is_multiclass:
+        nobody = nobody.expand(held.n_classes, -1)
+    for name in criteria.names:
+        for rate in criteria.rates_of(name):
+            if rate == "ppv":  # depends on decisions: models that select nobody are left out
+                continue
+            for grouping in held.groupings:
+                y, index = torch.from_numpy(held.y), GroupIndex.of(grouping)
+                sums = rate_sums(rate, nobody, y, index, multiclass=held.is_multiclass)
+                known = (sums.denominator > 0).numpy().reshape(-1, len(grouping))
+                _check_two_groups(name, rate, grouping, int(known.sum(1).max()), held)
+                missing = np.array(grouping.names)[~known.any(0)].tolist()
+                left_out += [f"{rate} of {missing}"] if missing else []
+    if left_out:
+        warnings.warn(
+            f"Groups without rows that count among the {len(held.y)} validation rows are left out "
+            f"of the gaps: {'; '.join(left_out)}. Merge levels, or raise validation_fraction.",
+            NotEstimableWarning,
+            stacklevel=4,
+        )
+
+
+def _check_two_groups(name: str, rate: str, grouping: Groups, found: int, held: Held) -> None:
+    needed = {"tpr": "positive", "fnr": "positive", "fpr": "negative", "tnr": "negative"}
+    if found < 2:
+        raise ValueError(
+            f"criteria must be measurable on the {len(held.y)} validation rows, got {name!r}: of "
+            f"the groups {list(grouping.names)} {found} have {needed.get(rate, 'any')} rows there, "
+            "and a gap needs two. Merge levels, add rows, raise validation_fraction, or choose "
+            "another criterion."
+        )
 
 
 def make_front(
-    candidates: Sequence[Candidate],
-    held: Held,
-    criteria: Criteria,
-    favorable: int,
-    n_points: int,
+    candidates: Sequence[Candidate], held: Held, settings: Settings, favorable: int
 ) -> Front:
-    """Keep the non-dominated, distinct candidates, thin them, and measure what is left."""
+    """Keep what nobody dominates, thin it, and measure what is left."""
+    if not candidates:
+        raise ValueError(
+            f"No member of the population has finite scores and measurable criteria "
+            f"{list(settings.criteria.names)} on the validation rows; lower learning_rate, or "
+            "choose another criterion."
+        )
+    chosen = _thin(_leading(candidates), settings)
+    base = next((c for c in chosen if not c.trivial), chosen[0])
+    rates = _favorable_rates(base.decisions, held, favorable)
+    points = [_point(candidate, held, settings, favorable, rates) for candidate in chosen]
+    return Front(points, by=settings.by)
+
+
+def _leading(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Distinct non-dominated ones by rising error; the best trivial one, if none dominates it.
+
+    A trivial model pushes no other off the front: a constant has no gap at all.
+    """
+    trivial = sorted((c for c in candidates if c.trivial), key=lambda c: tuple(c.values))[:1]
+    others = [c for c in candidates if not c.trivial]
+    kept = _undominated(others)
+    if not kept:
+        return trivial
+    return kept + [c for c in _undominated(kept + trivial) if c.trivial]
+
+
+def _undominated(candidates: Sequence[Candidate]) -> list[Candidate]:
+    if not candidates:
+        return []
     values = np.stack([candidate.values for candidate in candidates])
     kept = np.flatnonzero(non_dominated(values))
-    kept = kept[np.unique(values[kept], axis=0, return_index=True)[1]]
-    kept = kept[np.argsort(values[kept, 0])]
-    if len(kept) > n_points:
-        kept = kept[np.linspace(0, len(kept) - 1, n_points).round().astype(int)]
-    chosen = [candidates[index] for index in kept]
-    base = _favorable_rates(chosen[0].decisions, held, favorable)
-    return Front([_point(candidate, held, criteria, favorable, base) for candidate in chosen])
+    kept = kept[np.unique(values[kept], axis=0, return_index=True)[1]]  # sorted by error
+    return [candidates[index] for index in kept]
+
+
+def _thin(leading: Sequence[Candidate], settings: Settings) -> list[Candidate]:
+    """At most ``n_points``, even along the front; the one that the bounds choose always stays."""
+    if len(leading) <= settings.n_points:
+        return list(leading)
+    limits = [settings.bounds.get(name, np.inf) for name in settings.criteria.names]
+    usable = [i for i, c in enumerate(leading) if not c.trivial and (c.values[1:] <= limits).all()]
+    favourite = usable[:1]
+    places = np.linspace(0, len(leading) - 1, settings.n_points).round().astype(int).tolist()
+    if favourite and favourite[0] not in places:
+        nearest = min(range(len(places)), key=lambda i: abs(places[i] - favourite[0]))
+        places[nearest] = favourite[0]
+    return [leading[place] for place in places]
 
 
 def _point(
-    candidate: Candidate, held: Held, criteria: Criteria, favorable: int, base: np.ndarray
+    candidate: Candidate, held: Held, settings: Settings, favorable: int, base: np.ndarray
 ) -> Point:
     decisions, weight = candidate.decisions, held.sample_weight
+    criteria = settings.criteria
+    right = (decisions == held.y).astype(int)
     rates = group_rates(
-        None, (decisions == held.y).astype(int), rate="dp", sensitive_features=held.crossing
+        None, right, rate="dp", sensitive_features=held.crossing, sample_weight=weight
     )
-    worst = rates["rate"].idxmin()
+    accuracies = rates["rate"].to_numpy()
+    worst = int(np.nanargmin(accuracies))
     change = _favorable_rates(decisions, held, favorable) - base
-    lost = change < -0.005
-    names = np.array(held.crossing.names)
+    lost = np.array(held.crossing.names)[change < -_GAINED]
     return Point(
         error=1 - accuracy(held.y, decisions, sample_weight=weight),
         balanced_error=1 - balanced_accuracy(held.y, decisions, sample_weight=weight),
         gaps={name: _interval(name, decisions, held, criteria) for name in criteria.names},
-        worst_group=str(rates["group"][worst]),
-        worst_group_accuracy=float(rates["rate"][worst]),
+        worst_group=held.crossing.names[worst],
+        worst_group_accuracy=float(accuracies[worst]),
         share_positive=float(np.average(decisions == favorable, weights=weight)),
-        trivial=is_trivial(held.y, decisions, held.n_classes),
-        levelled_down=() if (change > 0.005).any() else tuple(names[lost].tolist()),
+        trivial=candidate.trivial,
+        levelled_down=() if (change > _GAINED).any() else tuple(lost.tolist()),
         member=candidate.member,
         epoch=candidate.epoch,
-        module=candidate.module,
+        module=candidate.snapshot.member(candidate.member).cpu().eval(),
     )
-
-
-def is_trivial(y: np.ndarray, decisions: np.ndarray, n_classes: int) -> bool:
-    """One class for all rows, or balanced accuracy not above a constant's by more than .02."""
-    if len(np.unique(decisions)) == 1:
-        return True
-    present, counts = np.unique(y, return_counts=True)
-    recalls = np.array([(decisions[y == label] == label).mean() for label in present])
-    spread = np.sqrt((recalls * (1 - recalls) / counts).sum()) / len(present)
-    return bool(recalls.mean() + 1.645 * spread <= 1 / n_classes + 0.02)
 
 
 def _interval(name: str, decisions: np.ndarray, held: Held, criteria: Criteria) -> GapInterval:
     """The interval of the largest gap among the rates and groupings of a criterion."""
     found = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotEstimableWarning)
+        warnings.simplefilter("ignore", NotEstimableWarning)  # check_measurable has told
         for grouping in held.groupings:
             for rate in criteria.rates_of(name):
                 found.append(
-                    gap_inference(
-                        held.y,
-                        decisions,
-                        rate=rate,
-                        sensitive_features=grouping,
-                        sample_weight=held.sample_weight,
+                    gap_of_classes(
+                        held.y, decisions, rate, grouping, held.sample_weight, held.n_classes
                     )
                 )
-    return max(found, key=lambda interval: np.nan_to_num(interval.gap, nan=-1.0))
+    return max(found, key=lambda interval: interval.gap)
 
 
 def _favorable_rates(decisions: np.ndarray, held: Held, favorable: int) -> np.ndarray:
-    codes, k = held.crossing.codes, len(held.crossing)
-    counts = np.bincount(codes, minlength=k)
-    return np.bincount(codes, decisions == favorable, minlength=k) / np.maximum(counts, 1)
+    codes, k, weight = held.crossing.codes, len(held.crossing), held.weight
+    totals = np.bincount(codes, weight, minlength=k)
+    favored = np.bincount(codes, weight * (decisions == favorable), minlength=k)
+    return favored / np.where(totals > 0, totals, 1.0)

@@ -61,20 +61,20 @@ def _object_array(values: Any) -> np.ndarray:
             "sensitive_features must be a column, a table, or a mapping from names to columns, "
             f"got {type(values).__name__}."
         )
-    lengths = {_length(value) for value in values}
+    rows = {kind for kind in set(map(type, values)) if _is_row(kind)}
+    if not rows:
+        return _fill(values)
+    lengths = {len(value) if type(value) in rows else 1 for value in values}
     if len(lengths) > 1:
-        found = sorted(lengths, key=str)
         raise ValueError(
-            "sensitive_features must have single values or rows of one length, got rows of "
-            f"{' and '.join(map(str, found))} values; fill them up with None."
+            "sensitive_features must have rows of one length, got rows of "
+            f"{' and '.join(map(str, sorted(lengths)))} values; fill them up with None."
         )
-    return _fill(values) if lengths <= {None} else np.array(values, dtype=object)
+    return np.array(values, dtype=object)
 
 
-def _length(value: Any) -> int | None:
-    """Values in a row of a nested list; None for a single value."""
-    nested = isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes))
-    return len(value) if nested else None
+def _is_row(kind: type) -> bool:
+    return issubclass(kind, (Sequence, np.ndarray)) and not issubclass(kind, (str, bytes))
 
 
 def _fill(values: Sequence) -> np.ndarray:
@@ -88,11 +88,20 @@ def _column(values: Any) -> pd.Series:
         values = values.detach().cpu().numpy()
     if not isinstance(values, pd.Series):
         if hasattr(values, "to_list"):
-            values = pd.Series(_fill(values.to_list())).infer_objects()
-        elif hasattr(values, "__array__"):
-            values = pd.Series(np.asarray(values)).infer_objects()
-        else:
-            values = pd.Series(_object_array(values)).infer_objects()
+            values = _fill(values.to_list())
+        values = np.asarray(values if hasattr(values, "__array__") else _object_array(values))
+        if values.ndim != 1:
+            raise ValueError(
+                f"sensitive_features must have one value per row in each column, got shape "
+                f"{values.shape}."
+            )
+        values = pd.Series(values).infer_objects()
+    kinds = set(map(type, values)) if values.dtype == object else ()
+    for kind in kinds:
+        if kind.__hash__ is None:  # as of lists and arrays
+            raise ValueError(
+                f"sensitive_features must have single values in each column, got a {kind.__name__}."
+            )
     return values.reset_index(drop=True)
 
 

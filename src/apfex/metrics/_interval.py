@@ -98,7 +98,7 @@ def gap_interval(
     upper end is the largest ``p_i - p_j + z sqrt(s_i^2 + s_j^2)``, z = 2.576 at 95%, without
     correction for many pairs, because the true gap belongs to one fixed pair. Both take O(k) per
     draw; pairs are looked at in blocks. The time is that of the draws: 10,000 groups of all sizes
-    take about 3 s, but any number of small groups well below 1 s, as more than n (n + 1) groups of
+    take about 4 s, but any number of small groups well below 1 s, as more than n (n + 1) groups of
     one size n are drawn together. From 10^9 rows on, draws are binomial (and approximate).
 
     *What holds at 95%* (simulated, and enumerated for two groups). Where all groups have one rate:

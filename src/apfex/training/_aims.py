@@ -20,8 +20,9 @@ class Aims:
     Attributes
     ----------
     rates : tuple of r names
-    weights : Tensor of shape [b, r]
-        Weight of each gap beside the cross-entropy; a row of zeros is a plain model.
+    weights : Tensor of shape [b, a * r]
+        Weight of each gap beside the cross-entropy, for each of a groupings the r rates; a row of
+        zeros is a plain model.
 
     Examples
     --------
@@ -34,10 +35,9 @@ class Aims:
 
     def __post_init__(self) -> None:
         """Refuse weights of another shape, or negative ones."""
-        if self.weights.ndim != 2 or self.weights.shape[1] != len(self.rates):
-            raise ValueError(
-                f"weights must have shape [b, {len(self.rates)}], got {list(self.weights.shape)}."
-            )
+        r, shape = len(self.rates), list(self.weights.shape)
+        if len(shape) != 2 or (shape[1] % r or not shape[1] if r else shape[1]):
+            raise ValueError(f"weights must have shape [b, a * {r}], got {shape}.")
         if not bool(((self.weights >= 0) & self.weights.isfinite()).all()):
             raise ValueError("weights must be finite and non-negative.")
 

@@ -149,13 +149,25 @@ class StackedModules:
         for member in range(n_members):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed * 1_000_003 + member)
-                self._members.append(factory(n_features, n_outputs))
-        self._is_binary = n_outputs == 1
+                made = factory(n_features, n_outputs)
+            if not isinstance(made, nn.Module):
+                raise TypeError(
+                    "factory must make an nn.Module of (n_features, n_outputs), got "
+                    f"{type(made).__name__}."
+                )
+            self._members.append(made)
+        self._n_outputs = n_outputs
 
     def scores(self, x: Tensor) -> Tensor:
         """Scores of all members: [b, n], or [b, n, c] for several classes."""
         outputs = torch.stack([member(x) for member in self._members])
-        return outputs.squeeze(-1) if self._is_binary and outputs.ndim == 3 else outputs
+        shape, wanted = outputs.shape[1:], (len(x), self._n_outputs)
+        if tuple(shape) != wanted and not (self._n_outputs == 1 and shape == wanted[:1]):
+            raise ValueError(
+                f"factory must make modules with outputs of shape {list(wanted)}, got "
+                f"{list(shape)}."
+            )
+        return outputs.view(self.n_members, -1) if self._n_outputs == 1 else outputs
 
     def parameters(self) -> list[nn.Parameter]:
         """What is trained."""

@@ -17,6 +17,9 @@ from apfex.training._aims import Aims
 from apfex.training._population import Population
 from apfex.training._running import RunningMasses
 
+_TINY = 1e-30
+"""A batch whose weights vanish in float32 teaches nothing, rather than NaN."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -31,6 +34,13 @@ class TrainingRows:
         Groups of the rows, one row for each grouping.
     n_groups : tuple of a numbers
     sample_weight : Tensor of shape [n] or None
+
+    Examples
+    --------
+    >>> codes = torch.tensor([[0, 1, 0]])
+    >>> rows = TrainingRows(torch.zeros(3, 2), torch.tensor([0, 1, 1]), codes, (2,))
+    >>> rows.take(torch.tensor([1, 2])).y
+    tensor([1, 1])
     """
 
     x: Tensor
@@ -191,15 +201,14 @@ class _Pressure:
     def slope(self, scores: Tensor, batch: TrainingRows) -> Tensor:
         """Slope by scores [b, n] or [b, n, c]; each member's loss is a mean over rows."""
         is_multiclass = scores.ndim == 3
-        weight = (
-            torch.ones_like(batch.x[:, 0]) if batch.sample_weight is None else batch.sample_weight
-        )
+        weight = batch.sample_weight
+        weight = torch.ones(len(batch.y)).to(batch.x) if weight is None else weight
         scores.requires_grad_()
         with torch.enable_grad():
             p = torch.softmax(scores, 2).mT if is_multiclass else torch.sigmoid(scores)
             decisions = self._settings.step(p)
         labels = F.one_hot(batch.y, scores.shape[2]).T if is_multiclass else batch.y
-        task = (p.detach() - labels) * (weight / weight.sum())
+        task = (p.detach() - labels) * (weight / weight.sum().clamp_min(_TINY))
         worth = self._worth(decisions.detach(), labels, batch)
         (fairness,) = torch.autograd.grad(decisions, scores, worth * weight)
         return (task.mT if is_multiclass else task) + fairness
