@@ -33,6 +33,7 @@ import multiprocessing
 import os
 import platform
 import resource
+import signal
 import sys
 import time
 import warnings
@@ -321,6 +322,7 @@ def _peak_megabytes() -> float:
 
 
 def _child(run: Run, method: Method, gigabytes: float, answer: Connection) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     limit = int(gigabytes * 2**30)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     torch.set_num_threads(1)
@@ -343,7 +345,9 @@ def run_all(runs: Iterable[Run], arguments: argparse.Namespace) -> Iterator[dict
                 make_parts(run.table, run.seed, fold, run.encoding)
             receiver, sender = context.Pipe(duplex=False)
             process = context.Process(
-                target=_child, args=(run, methods[run.method], arguments.memory, sender)
+                target=_child,
+                args=(run, methods[run.method], arguments.memory, sender),
+                daemon=True,
             )
             process.start()
             sender.close()
@@ -566,6 +570,7 @@ def main() -> None:
     records = read_records(arguments.records)
     if not arguments.report:
         torch.set_num_threads(1)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # takes the run in progress along
         warm_up()
         runs = [
             Run(table, seed, method, encoding)

@@ -306,8 +306,8 @@ def _check(
     if unknown or not names:
         raise ValueError(f"name must be one or more of {list(RATES)}, got {unknown or names}.")
     if decisions.ndim < 1 + multiclass:
-        wanted = "[..., c, n], a row per class," if multiclass else "[..., n]"
-        raise ValueError(f"decisions must have shape {wanted} got {list(decisions.shape)}.")
+        wanted = "[..., c, n]" if multiclass else "[..., n]"
+        raise ValueError(f"decisions must have shape {wanted}, got {list(decisions.shape)}.")
     n, c = decisions.shape[-1], decisions.shape[-2] if multiclass else 2
     shapes = {"groups": torch.Size([index.n_rows])}
     shapes |= {} if y is None else {"y": y.shape}

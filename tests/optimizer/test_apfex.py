@@ -260,7 +260,7 @@ def test_gradient_scaling(setting):
 
 def test_an_overflow_under_gradient_scaling_is_left_to_the_scaler():
     w = torch.ones(2, requires_grad=True)
-    optimizer = APFEx(torch.optim.SGD([w], lr=0.1), EqualWeights())
+    optimizer = APFEx(torch.optim.SGD([w], lr=0.1), EqualWeights(), scales="none")
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0**120)
     scaler.scale(torch.zeros(()))
     before = w.detach().clone()

@@ -70,9 +70,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         Steps and ramps of numeric columns as additional inputs.
     device : str
         "auto" takes a GPU if there is one.
-    random_state : int, RandomState or None
-    verbose : int
-        1 shows a progress bar.
+    random_state, verbose
+        Seed; 1 shows a progress bar.
 
     Attributes
     ----------
@@ -213,10 +212,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "front_")
         if confidence is not None and confidence != 0.95:
             raise ValueError(f"confidence must be None or 0.95, got {confidence}.")
-        names = tuple(self.front_[0].gaps)
-        if not names:
+        if not self.front_[0].gaps:
             raise ValueError("select needs gaps to bound, but fit was given no sensitive features.")
-        bounds = read_bounds(self.max_gap if max_gap is None else max_gap, names)
+        bounds = read_bounds(self.max_gap if max_gap is None else max_gap, [*self.front_[0].gaps])
         return self.at(self.front_.find(bounds, confidence is not None))
 
     def at(self, point: int) -> Self:
@@ -237,8 +235,11 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         """Scores: logits of the last class [n], or of each class [n, c]."""
         check_is_fitted(self, "front_")
         x = torch.from_numpy(self._encoder.transform(self._inputs(X)))
+        module = self.front_[self.point_].module
+        if isinstance(self.model, str):  # in float64 the order of rows leaves no trace
+            module, x = copy.deepcopy(module).double(), x.double()
         with torch.no_grad():
-            scores = self.front_[self.point_].module(x).numpy()
+            scores = module(x).numpy()
         return scores.reshape(len(x)) if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -258,12 +259,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     def audit(
         self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None
     ) -> Audit:
-        """Rates of every group and the gap of every criterion on fresh rows.
-
-        Parameters
-        ----------
-        X, y, sensitive_features, sample_weight
-            As for ``fit``, of rows that it has not seen.
+        """Rates of groups and gaps of criteria on rows that ``fit`` has not seen.
 
         Returns
         -------

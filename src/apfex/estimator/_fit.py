@@ -72,8 +72,7 @@ def split(rows: Rows, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarra
     strata = codes * n_classes + rows.y
     order = np.lexsort((generator.random(n), strata))
     # Every so-maniest row along the strata: shares differ by at most one row from the fraction.
-    offset = generator.random()
-    places = np.floor((np.arange(n + 1) + offset) * fraction)
+    places = np.floor(np.arange(n + 1) * fraction + generator.random())
     chosen = np.zeros(n, dtype=bool)
     chosen[order] = np.diff(places) > 0
     for parts in (strata, rows.y):

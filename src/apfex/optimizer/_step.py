@@ -54,7 +54,7 @@ def decide_step(
     if rows is not None:
         required = torch.tensor([c.required_descent for c in active], dtype=torch.float64)
         direction, slack = _constrained(direction, rows, required, loss_scale)
-    norm = _length(direction).double().cpu() / loss_scale
+    norm = _length(direction).cpu() / loss_scale
     if not bool(norm.isfinite()):
         raise OverflowInGradients
     seen = view.has_gramian
@@ -84,7 +84,8 @@ def finite_gramian(gramian: Tensor, loss_scale: float) -> Tensor:
 
 def _length(direction: Direction) -> Tensor:
     dense = [part.coalesce().values() if part.is_sparse else part for part in direction]
-    return torch.cat([part.flatten().float() for part in dense]).norm()
+    lengths = [torch.linalg.vector_norm(part, dtype=torch.float64) for part in dense]
+    return torch.stack(lengths).norm()
 
 
 def _alignment(view: StepView) -> Tensor:

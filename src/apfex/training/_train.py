@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import final
 
@@ -157,20 +158,27 @@ def train_population(
         optimizer, settings.epochs * batches.per_epoch
     )
     pressure = _Pressure(aims, len(rows.n_groups), batches.per_epoch, settings)
-    population.train()
-    for epoch in range(settings.epochs):
-        for chosen in batches.of(epoch):
-            batch = rows.take(chosen.to(rows.y.device))
-            scores = population.scores(batch.x)
-            optimizer.zero_grad()
-            torch.autograd.backward(scores, pressure.slope(scores.detach(), batch))
-            optimizer.step()
-            schedule.step()
-        if on_epoch is not None:
-            population.train(False)
-            on_epoch(epoch + 1)
+    with _own_randomness(settings.seed, rows.x.device):
+        for epoch in range(settings.epochs):
             population.train()
-    population.train(False)
+            for chosen in batches.of(epoch):
+                batch = rows.take(chosen.to(rows.y.device))
+                scores = population.scores(batch.x)
+                optimizer.zero_grad()
+                torch.autograd.backward(scores, pressure.slope(scores.detach(), batch))
+                optimizer.step()
+                schedule.step()
+            population.train(False)
+            if on_epoch is not None:
+                on_epoch(epoch + 1)
+
+
+@contextmanager
+def _own_randomness(seed: int, device: torch.device) -> Iterator[None]:
+    """Dropout and the like follow the seed, and leave the caller's generators alone."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield
 
 
 class _Batches:

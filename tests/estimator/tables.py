@@ -1,0 +1,20 @@
+"""Tables and settings that the tests of the estimator share."""
+
+from apfex.datasets import make_biased
+from apfex.estimator import APFExClassifier
+
+QUICK = {"epochs": 6, "n_members": 5, "batch_size": 64, "learning_rate": 0.02, "random_state": 0}
+"""Settings with which a fit takes a fraction of a second."""
+
+DATA = make_biased(600, kind="marginal", strength=0.4, random_state=0)
+FRESH = make_biased(600, kind="marginal", strength=0.4, random_state=1)
+
+
+def quick(**changes):
+    """An unfitted classifier; any gap is within its bound."""
+    return APFExClassifier(**{"max_gap": 1.0, **QUICK, **changes})
+
+
+def fitted(**changes):
+    """One fitted on the shared table."""
+    return quick(**changes).fit(DATA.X, DATA.y, sensitive_features=DATA.sensitive)

@@ -1,0 +1,250 @@
+"""In the company of scikit-learn's tools, and with tables and models of every kind."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from tests.estimator.tables import DATA, FRESH, fitted, quick
+from torch import nn
+
+from apfex.estimator import APFExClassifier
+
+WHOLE = pd.concat([DATA.X, DATA.sensitive], axis=1)
+FRESH_WHOLE = pd.concat([FRESH.X, FRESH.sensitive], axis=1)
+BY_NAME = {"sensitive": ["sex", "origin"]}
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def test_clone_and_set_params():
+    clf = quick(criteria=("dp", "tpr"), max_gap={"dp": 0.1})
+    again = clone(clf)
+    assert again.get_params() == clf.get_params()
+    assert not hasattr(clone(fitted()), "front_")
+    assert clf.set_params(n_points=3).n_points == 3
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
+def test_an_unfitted_classifier_says_so(method):
+    with pytest.raises(NotFittedError):
+        getattr(quick(), method)(DATA.X)
+    for call in (lambda: quick().at(0), lambda: quick().select(0.1), lambda: quick().use(0)):
+        with pytest.raises(NotFittedError):
+            call()
+
+
+def test_equal_seeds_give_equal_fronts():
+    first, second, third = fitted(), fitted(), fitted(random_state=1)
+    assert first.front_.to_frame().equals(second.front_.to_frame())
+    assert (first.predict_proba(FRESH.X) == second.predict_proba(FRESH.X)).all()
+    assert not (first.predict_proba(FRESH.X) == third.predict_proba(FRESH.X)).all()
+
+
+def test_named_columns_need_no_routing():
+    clf = quick(**BY_NAME)
+    assert cross_val_score(clf, WHOLE, DATA.y, cv=2).min() > 0.6
+    search = GridSearchCV(clf, {"model": ["linear", "mlp"]}, cv=2).fit(WHOLE, DATA.y)
+    assert len(search.best_estimator_.front_) >= 1
+    pipe = make_pipeline(FunctionTransformer(), clf).fit(WHOLE, DATA.y)
+    assert pipe.score(FRESH_WHOLE, FRESH.y) > 0.6
+
+
+def test_named_columns_are_no_inputs_and_not_needed_at_predict():
+    clf = quick(**BY_NAME).fit(WHOLE, DATA.y)
+    other = FRESH_WHOLE.assign(sex="male", origin="north")
+    assert (clf.predict_proba(FRESH_WHOLE) == clf.predict_proba(other)).all()
+    assert (clf.predict_proba(FRESH_WHOLE) == clf.predict_proba(FRESH.X)).all()
+    same = fitted()
+    assert (same.predict_proba(FRESH.X) == clf.predict_proba(FRESH.X)).all()
+    gaps = clf.audit(FRESH_WHOLE, FRESH.y).gaps
+    assert gaps.equals(same.audit(FRESH.X, FRESH.y, sensitive_features=FRESH.sensitive).gaps)
+    with pytest.raises(ValueError, match="X must be a table"):
+        clf.predict(FRESH.X.to_numpy())
+
+
+def test_named_columns_may_be_inputs():
+    clf = quick(**BY_NAME, include_sensitive=True).fit(WHOLE, DATA.y)
+    other = FRESH_WHOLE.assign(sex="male")
+    assert not (clf.predict_proba(FRESH_WHOLE) == clf.predict_proba(other)).all()
+    with pytest.raises(ValueError, match="sex"):
+        clf.predict(FRESH.X)
+
+
+@pytest.mark.usefixtures("routing")
+def test_sensitive_features_are_requested_by_default():
+    assert quick().get_metadata_routing().fit.requests["sensitive_features"] is True
+    passed = {"sensitive_features": DATA.sensitive}
+    scores = cross_val_score(quick(), DATA.X, DATA.y, cv=2, params=passed)
+    assert scores.min() > 0.6
+    search = GridSearchCV(quick(), {"n_points": [1, 4]}, cv=2).fit(DATA.X, DATA.y, **passed)
+    assert list(search.best_estimator_.front_[0].gaps) == ["dp"]
+    pipe = make_pipeline(FunctionTransformer(), quick()).fit(DATA.X, DATA.y, **passed)
+    assert pipe[-1].front_[0].gaps["dp"].n_groups == 4
+
+
+@pytest.mark.usefixtures("routing")
+def test_sample_weight_can_be_requested():
+    clf = quick().set_fit_request(sample_weight=True).set_score_request(sample_weight=False)
+    passed = {"sensitive_features": DATA.sensitive, "sample_weight": np.ones(len(DATA.y))}
+    assert cross_val_score(clf, DATA.X, DATA.y, cv=2, params=passed).min() > 0.6
+
+
+def test_a_pipeline_passes_sensitive_features_without_routing():
+    pipe = make_pipeline(FunctionTransformer(), quick())
+    pipe.fit(DATA.X, DATA.y, apfexclassifier__sensitive_features=DATA.sensitive)
+    assert pickle.loads(pickle.dumps(pipe)).predict(FRESH.X).shape == (600,)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        DATA.sensitive,
+        {name: DATA.sensitive[name].tolist() for name in DATA.sensitive},
+        DATA.sensitive.to_numpy(),
+        pl.DataFrame(DATA.sensitive.to_dict("list")),
+    ],
+    ids=["frame", "mapping", "array", "polars"],
+)
+def test_sensitive_features_in_every_form(form):
+    clf = quick().fit(DATA.X, DATA.y, sensitive_features=form)
+    assert clf.front_.to_frame()["dp_gap"].equals(fitted().front_.to_frame()["dp_gap"])
+
+
+def test_polars_frames_say_the_same_as_pandas():
+    X, new = (pl.DataFrame(frame.to_dict("list")) for frame in (WHOLE, FRESH_WHOLE))
+    clf = quick(**BY_NAME).fit(X, pl.Series(DATA.y))
+    expected = quick(**BY_NAME).fit(WHOLE, DATA.y)
+    assert list(clf.feature_names_in_) == list(WHOLE.columns)
+    assert (clf.predict_proba(new) == expected.predict_proba(FRESH_WHOLE)).all()
+    weight = pl.Series(np.ones(len(DATA.y)))
+    columns = pl.DataFrame(DATA.sensitive.to_dict("list"))
+    inputs = X.drop("sex", "origin")
+    apart = quick().fit(inputs, DATA.y, sensitive_features=columns, sample_weight=weight)
+    assert apart.predict(new.drop("sex", "origin")).shape == (600,)
+
+
+def test_missing_values_and_categories_are_fine():
+    X = DATA.X.assign(town=DATA.X["town"].astype("category"))
+    X.loc[::7, "merit_1"] = np.nan
+    X.loc[::5, "noise_2"] = None
+    assert quick().fit(X, DATA.y, sensitive_features=DATA.sensitive).predict(X).shape == (600,)
+
+
+@pytest.mark.parametrize("labels", [np.array(["no", "yes"]), np.array([False, True])])
+def test_labels_of_any_kind(labels):
+    clf = quick(favorable_label=labels[0])
+    clf.fit(DATA.X, labels[DATA.y], sensitive_features=DATA.sensitive)
+    assert set(clf.predict(FRESH.X)) == set(labels)
+    assert clf.score(FRESH.X, labels[FRESH.y]) > 0.6
+    assert clf.front_[0].share_positive == pytest.approx(1 - fitted().front_[0].share_positive)
+    audit = clf.audit(FRESH.X, labels[FRESH.y], sensitive_features=FRESH.sensitive)
+    assert audit.gaps["gap"].between(0, 1).all()
+
+
+def many(table):
+    """Three classes by the sum of the merits, as words."""
+    total = table.X["merit_1"] + table.X["merit_2"] + (table.sensitive["sex"] == "male")
+    return np.array(["a", "b", "c"])[np.digitize(total, [0.5, 2.5])]
+
+
+@pytest.mark.parametrize("criteria", ["dp", ("tpr", "accuracy"), "equalized_odds"])
+def test_several_classes(criteria):
+    clf = quick(criteria=criteria).fit(DATA.X, many(DATA), sensitive_features=DATA.sensitive)
+    assert clf.predict_proba(FRESH.X).shape == clf.decision_function(FRESH.X).shape == (600, 3)
+    assert clf.score(FRESH.X, many(FRESH)) > 0.6
+    frame = clf.front_.to_frame()
+    assert np.isfinite(frame.select_dtypes("number").to_numpy()).all()
+    audit = clf.audit(FRESH.X, many(FRESH), sensitive_features=FRESH.sensitive)
+    assert audit.gaps["gap"].between(0, 1).all()
+
+
+@pytest.mark.filterwarnings("ignore::apfex.metrics.NotEstimableWarning")
+def test_the_audit_of_several_classes_takes_rows_of_two():
+    clf = quick(criteria=("dp", "tpr")).fit(DATA.X, many(DATA), sensitive_features=DATA.sensitive)
+    rows = (many(FRESH) != "b") & (clf.predict(FRESH.X) != "b")
+    few = clf.audit(FRESH.X[rows], many(FRESH)[rows], sensitive_features=FRESH.sensitive[rows])
+    assert few.gaps["gap"].between(0, 1).all()
+
+
+@pytest.mark.parametrize(
+    ("word", "columns"),
+    [
+        ("demographic_parity", ["dp"]),
+        ("equal_opportunity", ["tpr"]),
+        ("equalized_odds", ["equalized_odds"]),
+        (("dp", "demographic_parity", "fpr"), ["dp", "fpr"]),
+        ("ppv", ["ppv"]),
+    ],
+)
+def test_criteria_by_every_word(word, columns):
+    assert list(fitted(criteria=word).front_[0].gaps) == columns
+
+
+def test_attributes_instead_of_their_crossing():
+    clf = fitted(grouping="attributes")
+    crossed = fitted()
+    assert clf.front_[0].gaps["dp"].n_groups == 2
+    assert crossed.front_[0].gaps["dp"].n_groups == 4
+
+
+def test_balanced_accuracy_ranks_points():
+    rare = np.where(DATA.X["merit_1"] + DATA.X["merit_2"] > 3.3, 1, 0)
+    clf = quick(scoring="balanced_accuracy", epochs=15)
+    clf.fit(DATA.X, rare, sensitive_features=DATA.sensitive)
+    errors = clf.front_.to_frame()["balanced_error"]
+    assert errors.is_monotonic_increasing
+    assert "balanced_error" in repr(clf.front_)
+
+
+def normed(n_features, n_outputs):
+    return nn.Sequential(nn.Linear(n_features, 8), nn.BatchNorm1d(8), nn.Linear(8, n_outputs))
+
+
+@pytest.mark.parametrize("model", ["linear", normed, nn.Linear], ids=["linear", "norm", "module"])
+def test_models_of_every_kind(model):
+    clf = fitted(model=model)
+    assert clf.score(FRESH.X, FRESH.y) > 0.6
+    one = clf.predict_proba(FRESH.X[:1])
+    np.testing.assert_allclose(one, clf.predict_proba(FRESH.X)[:1], rtol=1e-4)
+    assert pickle.loads(pickle.dumps(clf)).score(FRESH.X, FRESH.y) == clf.score(FRESH.X, FRESH.y)
+
+
+def test_verbose_shows_a_bar(capsys):
+    fitted(verbose=1)
+    assert "best error" in capsys.readouterr().out
+    fitted()
+    assert capsys.readouterr().out == ""
+
+
+def test_without_sensitive_features_there_is_one_plain_model_and_a_warning():
+    with pytest.warns(UserWarning, match="a single plain model"):
+        clf = quick().fit(DATA.X, DATA.y)
+    assert len(clf.front_) == 1
+    with pytest.raises(ValueError, match="fit was given no sensitive features"):
+        clf.select(0.1)
+    with pytest.raises(ValueError, match="criterion must be one of"):
+        clf.front_.plot()
+
+
+def test_the_whole_front_is_within_n_points_and_keeps_the_choice():
+    wide = fitted(n_members=12, epochs=12, max_gap=0.15)
+    thin = fitted(n_members=12, epochs=12, max_gap=0.15, n_points=2)
+    assert len(wide.front_) > len(thin.front_) == 2
+    assert wide.front_[wide.point_].error == thin.front_[thin.point_].error
+
+
+def test_the_constructor_only_stores():
+    clf = APFExClassifier(criteria="nonsense", n_points=-1)
+    assert clf.criteria == "nonsense"
