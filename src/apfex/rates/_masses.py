@@ -1,0 +1,96 @@
+"""The four masses of a group, and rates as quotients of their sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, final
+
+import torch
+from torch import Tensor
+
+from apfex.rates._index import GroupIndex
+
+RateName = Literal["dp", "tpr", "fpr", "tnr", "fnr", "ppv", "accuracy"]
+
+
+@final
+@dataclass(frozen=True)
+class Rate:
+    """A quotient of two sums of masses.
+
+    Each entry says how often a mass is counted: selected negatives, selected positives, all
+    negatives, all positives.
+    """
+
+    numerator: tuple[int, int, int, int]
+    denominator: tuple[int, int, int, int]
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether negatives and positives are treated differently."""
+        return any(part[::2] != part[1::2] for part in (self.numerator, self.denominator))
+
+
+RATES: dict[RateName, Rate] = {
+    "dp": Rate((1, 1, 0, 0), (0, 0, 1, 1)),
+    "tpr": Rate((0, 1, 0, 0), (0, 0, 0, 1)),
+    "fpr": Rate((1, 0, 0, 0), (0, 0, 1, 0)),
+    "tnr": Rate((-1, 0, 1, 0), (0, 0, 1, 0)),
+    "fnr": Rate((0, -1, 0, 1), (0, 0, 0, 1)),
+    "ppv": Rate((0, 1, 0, 0), (1, 1, 0, 0)),
+    "accuracy": Rate((-1, 1, 1, 0), (0, 0, 1, 1)),
+}
+"""Selection rate (demographic parity), true positive rate (equal opportunity), ..."""
+
+
+def group_masses(
+    decisions: Tensor, labels: Tensor, index: GroupIndex, sample_weight: Tensor | None = None
+) -> Tensor:
+    """Selected negatives and positives, and all negatives and positives, of each group.
+
+    Parameters
+    ----------
+    decisions : Tensor of shape [..., n], or [..., c, n]
+        Soft or hard decisions in [0, 1].
+    labels : Tensor of shape [n], or [c, n]
+        0 or 1; with [c, n] one row of labels for each row of decisions.
+    index : GroupIndex
+    sample_weight : Tensor of shape [n], optional
+
+    Returns
+    -------
+    Tensor of shape [..., k, 4], or [..., c, k, 4]
+        Of the dtype of the decisions, but at least float32: a sum of ones in bfloat16 ends at 256.
+
+    Examples
+    --------
+    >>> index = GroupIndex.of(torch.tensor([0, 0, 1]))
+    >>> group_masses(torch.tensor([1.0, 0.0, 1.0]), torch.tensor([1, 1, 0]), index)
+    tensor([[0., 1., 0., 2.],
+            [1., 0., 1., 0.]])
+    """
+    decisions = decisions.to(torch.promote_types(decisions.dtype, torch.float32))
+    ones = torch.ones_like(labels, dtype=decisions.dtype)
+    total = ones if sample_weight is None else ones * sample_weight.to(decisions.dtype)
+    selected = decisions if sample_weight is None else decisions * total
+    if index.memberships is not None:
+        h = index.memberships.to(decisions.dtype)
+        y = labels.to(decisions.dtype)
+        parts = [selected * (1 - y), selected * y, total * (1 - y), total * y]
+        return torch.stack([(part @ h).expand(*selected.shape[:-1], -1) for part in parts], -1)
+    cells = index.cells(labels)
+    size = 2 * (index.n_groups + index.has_outsiders)
+    sums = [_add_up(part, cells, size)[..., : 2 * index.n_groups] for part in (selected, total)]
+    pairs = [part.unflatten(-1, (index.n_groups, 2)) for part in sums]
+    return torch.cat([pairs[0], pairs[1].expand_as(pairs[0])], -1)
+
+
+def _add_up(values: Tensor, cells: Tensor, size: int) -> Tensor:
+    """Sums of values [..., n] by cell [n], or of [..., c, n] by [c, n], to [..., size]."""
+    if cells.ndim == 1:
+        return values.new_zeros((*values.shape[:-1], size)).index_add(-1, cells, values)
+    classes = len(cells)
+    apart = (cells + size * torch.arange(classes, device=cells.device).unsqueeze(1)).flatten()
+    flat = values.expand(*values.shape[:-2], *cells.shape).flatten(-2)
+    sums = values.new_zeros((*flat.shape[:-1], classes * size)).index_add(-1, apart, flat)
+    return sums.unflatten(-1, (classes, size))
