@@ -3,7 +3,8 @@
 Read the rooms from left to right: :mod:`~apfex.groups` says who belongs together,
 :mod:`~apfex.rates` what is counted, :mod:`~apfex.objectives` what is minimised,
 :mod:`~apfex.gradients` and :mod:`~apfex.strategies` how several gradients become one direction,
-and :mod:`~apfex.optimizer` takes the step.
+and :mod:`~apfex.optimizer` takes the step. :mod:`~apfex.training` trains many trade-offs at once,
+and :mod:`~apfex.estimator` hands out the front.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from apfex.constraints import Constraint
     from apfex.datasets import load_dataset, make_biased
+    from apfex.estimator import APFExClassifier
     from apfex.front import ParetoFront
     from apfex.groups import Groups, make_groups
     from apfex.objectives import CrossEntropy, FairnessLoss, Objectives
@@ -23,6 +25,7 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "APFEx",
+    "APFExClassifier",
     "Constraint",
     "CrossEntropy",
     "FairnessLoss",
@@ -36,6 +39,7 @@ __all__ = [
 
 _HOMES = {
     "APFEx": "optimizer",
+    "APFExClassifier": "estimator",
     "Constraint": "constraints",
     "CrossEntropy": "objectives",
     "FairnessLoss": "objectives",

@@ -1,6 +1,7 @@
 """In the company of scikit-learn's tools, and with tables and models of every kind."""
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,7 +31,7 @@ def routing():
 
 def test_clone_and_set_params():
     clf = quick(criteria=("dp", "tpr"), max_gap={"dp": 0.1})
-    again = clone(clf)
+    again: Any = clone(clf)
     assert again.get_params() == clf.get_params()
     assert not hasattr(clone(fitted()), "front_")
     assert clf.set_params(n_points=3).n_points == 3
@@ -90,13 +91,14 @@ def test_sensitive_features_are_requested_by_default():
     assert scores.min() > 0.6
     search = GridSearchCV(quick(), {"n_points": [1, 4]}, cv=2).fit(DATA.X, DATA.y, **passed)
     assert list(search.best_estimator_.front_[0].gaps) == ["dp"]
-    pipe = make_pipeline(FunctionTransformer(), quick()).fit(DATA.X, DATA.y, **passed)
+    pipe: Any = make_pipeline(FunctionTransformer(), quick()).fit(DATA.X, DATA.y, **passed)
     assert pipe[-1].front_[0].gaps["dp"].n_groups == 4
 
 
 @pytest.mark.usefixtures("routing")
 def test_sample_weight_can_be_requested():
-    clf = quick().set_fit_request(sample_weight=True).set_score_request(sample_weight=False)
+    clf: Any = quick()
+    clf.set_fit_request(sample_weight=True).set_score_request(sample_weight=False)
     passed = {"sensitive_features": DATA.sensitive, "sample_weight": np.ones(len(DATA.y))}
     assert cross_val_score(clf, DATA.X, DATA.y, cv=2, params=passed).min() > 0.6
 
@@ -124,7 +126,7 @@ def test_sensitive_features_in_every_form(form):
 
 def test_polars_frames_say_the_same_as_pandas():
     X, new = (pl.DataFrame(frame.to_dict("list")) for frame in (WHOLE, FRESH_WHOLE))
-    clf = quick(**BY_NAME).fit(X, pl.Series(DATA.y))
+    clf: Any = quick(**BY_NAME).fit(X, pl.Series(DATA.y))
     expected = quick(**BY_NAME).fit(WHOLE, DATA.y)
     assert list(clf.feature_names_in_) == list(WHOLE.columns)
     assert (clf.predict_proba(new) == expected.predict_proba(FRESH_WHOLE)).all()

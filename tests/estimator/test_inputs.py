@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse
 from tests.estimator.tables import DATA, FRESH, fitted, quick
 
+from apfex.estimator._inputs import read_weights
 from apfex.groups import make_groups
 from apfex.metrics import NotEstimableWarning
 
@@ -234,3 +235,9 @@ def test_inputs_stay_untouched():
 def test_a_level_unseen_in_training_is_no_error():
     clf = fitted()
     assert np.isfinite(clf.predict_proba(FRESH.X.assign(town="Elsewhere"))).all()
+
+
+def test_weights_are_one_on_average_however_large():
+    weight = read_weights([0.0, 1e300, 3e300], 3)
+    assert weight is not None
+    np.testing.assert_allclose(weight, [0.0, 0.5, 1.5])
