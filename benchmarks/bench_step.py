@@ -28,13 +28,13 @@ from apfex.optimizer import APFEx
 from apfex.solvers import min_norm
 from apfex.strategies import AdaptiveSwitch, AdaptiveWeighting, ConeProjection, SetSampling
 
-ROWS, INPUTS, HIDDEN = 4096, 104, 64
+ROWS, INPUTS = 4096, 104
 
 
 class Task:
     """One model, one batch, and the objectives: cross-entropy, and dp and tpr per grouping."""
 
-    def __init__(self, m: int) -> None:
+    def __init__(self, m: int, hidden: int) -> None:
         generator = torch.Generator().manual_seed(0)
         torch.manual_seed(0)
         self.x = torch.randn(ROWS, INPUTS, generator=generator)
@@ -44,11 +44,11 @@ class Task:
         self.objectives = Objectives([CrossEntropy(), *losses])
         self.groups = [None, *(grouping for grouping in groupings for _ in range(2))]
         self.model = nn.Sequential(
-            nn.Linear(INPUTS, HIDDEN),
+            nn.Linear(INPUTS, hidden),
             nn.ReLU(),
-            nn.Linear(HIDDEN, HIDDEN),
+            nn.Linear(hidden, hidden),
             nn.ReLU(),
-            nn.Linear(HIDDEN, 1),
+            nn.Linear(hidden, 1),
         )
 
     def adam(self) -> torch.optim.Optimizer:
@@ -135,9 +135,9 @@ METHODS: dict[str, Callable[[Task], Callable[[], None]]] = {
 }
 
 
-def step_ratios(m: int, rounds: int) -> dict[str, float]:
+def step_ratios(m: int, hidden: int, rounds: int) -> dict[str, float]:
     """Median time of a step over that of a plain one, in the same round."""
-    steps = {name: make(Task(m)) for name, make in METHODS.items()}
+    steps = {name: make(Task(m, hidden)) for name, make in METHODS.items()}
     ratios: dict[str, list[float]] = {name: [] for name in steps}
     for index in range(rounds + 10):
         times = {}
@@ -194,9 +194,10 @@ def main() -> None:
         os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ALLOCATOR})
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--hidden", type=int, default=64, help="width of the two hidden layers")
     parser.add_argument("--json", help="file for the figures")
     arguments = parser.parse_args()
-    table = {m: step_ratios(m, arguments.rounds) for m in (3, 5, 9)}
+    table = {m: step_ratios(m, arguments.hidden, arguments.rounds) for m in (3, 5, 9)}
     print(machine())
     print(f"\n{'step over plain step':28}" + "".join(f"{f'm = {m}':>9}" for m in table))
     for name in METHODS:

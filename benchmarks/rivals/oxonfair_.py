@@ -53,8 +53,7 @@ def _points(train: Part, validation: Part, test: Part, seed: int, guessed: bool)
             _probabilities,
             seen,
             inferred_groups=_guesses if guessed else False,
-            # Version 0.3 fails here where a group is never guessed; its other search needs more
-            # than 10 minutes for a front on Adult.
+            # Version 0.3 fails here where a group is never guessed; its other search is slow.
             use_fast=True,
         )
         for bound in BOUNDS:

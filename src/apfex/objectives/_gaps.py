@@ -130,23 +130,25 @@ def gaps_of_masses(
     tensor([0.5000])
     """
     few = small(masses)
+    coefficients = _coefficients(rates)  # [4, 2 r]
     # NaN scores must give NaN gaps, instead of groups that seem to be empty.
     poison = 0.0 * few.sum(-1).sum(-1)[..., None]
-    few = torch.nan_to_num(few) if isinstance(few, Tensor) else np.nan_to_num(few)
-    numerators, denominators = _coefficients(rates)  # [r, 4]
     if isinstance(few, Tensor):
-        numerators, denominators = (few.new_tensor(c) for c in (numerators, denominators))
-    above = (few @ numerators.T).swapaxes(-1, -2)
-    below = (few @ denominators.T).swapaxes(-1, -2)
-    gaps, by_above, by_below = gap_and_slopes(above, below, aggregate, min_mass)
-    slopes = by_above[..., None] * numerators[:, None] + by_below[..., None] * denominators[:, None]
-    return _like(gaps + poison, masses), _like(slopes, masses)
+        few, coefficients = few.nan_to_num(), few.new_tensor(coefficients)
+    elif np.isnan(poison).any():
+        few = np.nan_to_num(few)
+    sums = (few @ coefficients).swapaxes(-1, -2)  # [..., 2 r, k]
+    r = len(rates)
+    gaps, *slopes = gap_and_slopes(sums[..., :r, :], sums[..., r:, :], aggregate, min_mass)
+    numerators, denominators = coefficients.T[:r, None], coefficients.T[r:, None]
+    by_masses = slopes[0][..., None] * numerators + slopes[1][..., None] * denominators
+    return _like(gaps + poison, masses), _like(by_masses, masses)
 
 
 @cache
-def _coefficients(rates: tuple[RateName, ...]) -> tuple[np.ndarray, np.ndarray]:
-    numerators = np.array([RATES[rate].numerator for rate in rates], dtype=np.float64)
-    return numerators, np.array([RATES[rate].denominator for rate in rates], dtype=np.float64)
+def _coefficients(rates: tuple[RateName, ...]) -> np.ndarray:
+    rows = [RATES[rate].numerator for rate in rates] + [RATES[rate].denominator for rate in rates]
+    return np.array(rows, dtype=np.float64).T
 
 
 def _look_up(table: Tensor, plan: _Plan) -> Tensor:
