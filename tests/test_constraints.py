@@ -89,6 +89,8 @@ def test_activity_follows_the_measured_value():
         ({"soft": torch.zeros(()), "bound": float("nan")}, "bound must be finite"),
         ({"soft": torch.tensor(torch.nan), "bound": 0.1, "value": 0.5}, "soft must be finite"),
         ({"soft": torch.zeros(()), "bound": 0.1, "value": float("nan")}, "value must be finite"),
+        ({"soft": torch.zeros(()), "bound": None}, "bound must be finite, got None"),
+        ({"soft": torch.zeros(()), "bound": 0.1, "gain": float("inf")}, "gain must be finite"),
         ({"soft": torch.zeros(()), "bound": 0.1, "margin": -1}, "margin must be at least 0"),
         ({"soft": torch.zeros(()), "bound": 0.1, "gain": 0}, "gain must be positive"),
     ],

@@ -340,3 +340,12 @@ def test_inputs_stay_untouched():
     copies = s.clone(), y.clone(), codes.clone()
     rate_sums("accuracy", s, y, codes, torch.ones(2))
     assert all(torch.equal(a, b) for a, b in zip((s, y, codes), copies, strict=True))
+
+
+@pytest.mark.parametrize("bad", [1.5, -0.1, float("nan")])
+def test_decisions_that_are_no_decisions_are_refused(bad):
+    decisions = torch.tensor([0.0, 1.0, bad, 1.0])
+    with pytest.raises(ValueError, match="decisions must be between 0 and 1, got"):
+        rate_sums("dp", decisions, None, torch.tensor([0, 0, 1, 1]))
+    with pytest.raises(ValueError, match="sample_weight must be at least 0, got -1"):
+        rate_sums("dp", torch.ones(2), None, torch.tensor([0, 1]), torch.tensor([1.0, -1.0]))

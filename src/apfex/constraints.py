@@ -58,13 +58,10 @@ class Constraint:
             raise ValueError(f"margin must be at least 0, got {self.margin}.")
         if not self.gain > 0:
             raise ValueError(f"gain must be positive, got {self.gain}.")
-        numbers = {
-            "bound": self.bound,
-            "soft": float(self.soft.detach()),
-            "value": self.value or 0.0,
-        }
+        numbers = {"bound": self.bound, "margin": self.margin, "gain": self.gain}
+        numbers |= {"soft": float(self.soft.detach()), "value": self.value or 0.0}
         for name, number in numbers.items():
-            if not abs(number) < float("inf"):
+            if number is None or not abs(number) < float("inf"):
                 raise ValueError(f"{name} must be finite, got {number}.")
 
     @property

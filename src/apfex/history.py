@@ -157,7 +157,11 @@ class History:
         """Add one step, and close the window if it is the last of it."""
         row = self._row(record)
         for name, value in row.items():
-            self._sums[name] = self._sums[name] + value if name in _AVERAGED else value
+            if name in _AVERAGED:
+                value = self._sums[name] + value
+            elif name == "slack":
+                value = torch.fmax(self._sums[name], value)  # the worst of the window
+            self._sums[name] = value
         if record.norms is not None:
             norms = record.norms.detach().to(self.device, torch.float64)
             self._largest_norms = torch.maximum(self._largest_norms, norms)
@@ -190,10 +194,11 @@ class History:
         records = []
         for position, row in enumerate(rows):
             first = position if self.trace else position * self.window
-            records += _flat_records(first, row, self.members)
+            records += _flat_records(first, row, self.members, self.n_objectives)
         frame = pd.DataFrame(records)
         if self.choice_names and not frame.empty:
-            names = [self.choice_names[int(choice)] for choice in frame["choice"]]
+            known = dict(enumerate(self.choice_names))
+            names = [known.get(int(choice), str(int(choice))) for choice in frame["choice"]]
             frame.insert(2, "strategy", names)
         return frame
 
@@ -304,20 +309,18 @@ def _moved(row: dict[str, Tensor], device: torch.device | str) -> dict[str, Tens
 
 
 def _flat_records(
-    first_step: int, row: dict[str, Tensor], members: tuple[int, ...]
+    first_step: int, row: dict[str, Tensor], members: tuple[int, ...], m: int
 ) -> list[dict[str, float]]:
-    count = torch.Size(members).numel()
+    count, nan = torch.Size(members).numel(), float("nan")
     records: list[dict[str, float]] = []
     for member in range(count):
         flat: dict[str, float] = {"step": first_step, "member": member}
         for name in _WINDOW_COLUMNS:
-            if name not in row:
-                flat[name] = float("nan")  # not measured at this step
-            elif name in _STEMS:
-                stem = _STEMS[name]
-                for k, entry in enumerate(row[name].reshape(count, -1)[member].tolist()):
-                    flat[f"{stem}{k}"] = entry
+            value = row.get(name)  # None: not measured at this step
+            if name in _STEMS:
+                entries = [nan] * m if value is None else value.reshape(count, m)[member].tolist()
+                flat |= {f"{_STEMS[name]}{k}": entry for k, entry in enumerate(entries)}
             else:
-                flat[name] = row[name].reshape(count)[member].item()
+                flat[name] = nan if value is None else value.reshape(count)[member].item()
         records.append(flat)
     return records

@@ -374,3 +374,37 @@ def test_without_a_task_weight_the_task_is_not_computed():
         scores * 10, torch.tensor([0, 1, 0, 1]), torch.arange(4) % 2
     )
     assert value.isfinite()
+
+
+def test_membership_scores_may_have_any_sign():
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(N, 3, generator=generator, dtype=torch.float64)
+    attribute = torch.randn(N, 2, generator=generator, dtype=torch.float64)
+    y = torch.arange(N) % 3
+    loss = MulticlassCCRLoss(threshold=0.0, width=1.0)
+    value = loss(scores, y, attribute)
+    plain = FairnessLoss("dp", "identity")
+    torch.testing.assert_close(value, plain(scores, y, soft_memberships(attribute, 0.0, 1.0)))
+    torch.testing.assert_close(Objectives([loss, CrossEntropy()])(scores, y, attribute)[0], value)
+
+
+@pytest.mark.parametrize("aggregate", ["smooth_mean", "mean", "max", "rms"])
+@pytest.mark.parametrize("rate", ["dp", "tpr"])
+@pytest.mark.parametrize("c", [2, 3])
+def test_the_range_scale_is_attained(aggregate, rate, c):
+    """Two groups that are decided as differently as can be."""
+    y, groups = torch.arange(6 * c) % c, torch.arange(6 * c) // (3 * c)
+    decided = torch.where(
+        groups == 0, y if rate == "tpr" else 0, (y + 1) % c if rate == "tpr" else 1
+    )
+    scores = 60.0 * torch.nn.functional.one_hot(decided, c).double()
+    if c == 2:
+        scores = scores[:, 1] - scores[:, 0]
+    loss = FairnessLoss(rate, "identity", task_weight=0.0, aggregate=aggregate)
+    assert loss(scores, y, groups).item() == pytest.approx(loss.typical_scale(c), abs=1e-3)
+
+
+def test_members_that_are_no_objectives_are_refused():
+    with pytest.raises(TypeError, match=r"members\[1\] must be an objective"):
+        Objectives([CrossEntropy(), lambda *_: torch.zeros(())])  # type: ignore[list-item]
+    assert len(Objectives(loss for loss in (CrossEntropy(), FairnessLoss()))) == 2  # type: ignore[arg-type]

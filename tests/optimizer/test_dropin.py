@@ -17,6 +17,7 @@ from apfex.strategies import (
     AdaptiveSwitch,
     AdaptiveWeighting,
     ConeProjection,
+    Decision,
     EqualWeights,
     SetSampling,
 )
@@ -310,3 +311,141 @@ def test_a_checkpoint_moves_between_devices(batch, tmp_path, strategy, where):
         o.backward(losses(m(x), y, groups))
         o.step()
     torch.testing.assert_close(model.weight, twin.weight)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1024.0])
+def test_set_sampling_blends_with_the_last_direction(scale):
+    """d = blend d~ + (1 - blend) d_last, as it arrives in .grad."""
+    w = torch.zeros(3, dtype=torch.float64, requires_grad=True)
+    slopes = torch.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 1.0]], dtype=torch.float64)
+    strategy = SetSampling(blend=0.25, hold="step")
+    optimizer = APFEx(torch.optim.SGD([w], lr=0.0), strategy, scales="none", trace=True)
+    last = None
+    for _ in range(4):
+        optimizer.backward((slopes @ w).unbind(), loss_scale=scale)
+        assert optimizer.history is not None
+        assert w.grad is not None
+        frame = optimizer.history.to_frame().iloc[-1]
+        fresh = torch.tensor([frame["weight0"], frame["weight1"]]) @ slopes
+        expected = fresh if last is None else 0.25 * fresh + 0.75 * last
+        torch.testing.assert_close(w.grad / scale, expected)
+        last = expected
+        optimizer.step()
+
+
+def test_a_direction_that_rises_at_the_outputs_is_not_held_against_the_space():
+    w = torch.tensor([1.0], requires_grad=True)
+    optimizer = APFEx(torch.optim.SGD([w], lr=0.1), FirstAlone(), window=1, scales="none")
+    outputs = torch.cat([w, w])
+    optimizer.backward([outputs[0] * 1.0, outputs[1] * 0.1 - outputs[0]], outputs=outputs)
+    assert optimizer.history is not None
+    assert optimizer.history.harmful_share == 0
+
+
+class FirstAlone:
+    """Looks at the Gramian, and then follows the first objective alone."""
+
+    def decide(self, view):
+        assert view.gramian[0, 1] < 0
+        return Decision(torch.tensor([1.0, 0.0], dtype=torch.float64))
+
+
+def test_lengths_start_anew_when_the_space_changes(batch):
+    x, y, groups = batch
+    model = nn.Linear(3, 1)
+    optimizer = sgd(model, MGDA(), window=1, scales="none")
+    for outputs in (True, False):
+        scores = model(x)
+        values = losses(scores, y, groups)
+        rows = [torch.autograd.grad(v, list(model.parameters()), retain_graph=True) for v in values]
+        optimizer.backward(values, outputs=scores if outputs else None)
+        optimizer.zero_grad()
+    norms = [torch.cat([g.flatten() for g in row]).norm().item() for row in rows]
+    assert optimizer.history is not None
+    assert optimizer.history.largest_norms.tolist() == pytest.approx(norms, rel=1e-4)
+
+
+def test_parameters_that_only_a_constraint_uses_follow_it(batch):
+    x, y, _ = batch
+    trunk, first, second = nn.Linear(3, 4), nn.Linear(4, 1), nn.Linear(4, 1)
+    model = nn.ModuleList([trunk, first, second])
+    optimizer = sgd(model, EqualWeights())
+    hidden = trunk(x)
+    soft = second(hidden).square().mean() + 1
+    optimizer.backward([CrossEntropy()(first(hidden), y)], constraints=Constraint(soft, 0.1))
+    assert second.weight.grad is not None
+    assert (second.weight.grad != 0).any()
+
+
+def test_a_foreign_loss_is_found_behind_a_division(batch):
+    x, y, groups = batch
+    model = nn.Linear(3, 1)
+    good = losses(model(x), y, groups)
+    foreign = torch.ones((), requires_grad=True) * 2
+    with pytest.raises(ValueError, match=r"losses\[2\] must depend on the parameters"):
+        sgd(model).backward(torch.stack([*good[:2], foreign]) / 4)
+
+
+class Answers:
+    def __init__(self, weights):
+        self.weights = weights
+
+    def decide(self, view):  # noqa: ARG002
+        return Decision(torch.tensor(self.weights))
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, float("nan"), 0.0]])
+def test_a_strategy_that_answers_nonsense_is_named(batch, weights):
+    x, y, groups = batch
+    model = nn.Linear(3, 1)
+    with pytest.raises(ValueError, match=r"strategy must answer with 3 finite weights.*Answers"):
+        sgd(model, Answers(weights)).backward(losses(model(x), y, groups))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"losses": None}, "losses must be a list of scalars"),
+        ({"outputs": [torch.ones(2)]}, "outputs must be a tensor, got list"),
+    ],
+)
+def test_arguments_of_another_kind_are_named(batch, arguments, message):
+    x, y, groups = batch
+    model = nn.Linear(3, 1)
+    given = {"losses": losses(model(x), y, groups), **arguments}
+    with pytest.raises(TypeError, match=message):
+        sgd(model).backward(**given)
+
+
+def test_lbfgs_is_refused_at_once():
+    with pytest.raises(TypeError, match="optimizer must take one gradient per step, got LBFGS"):
+        APFEx(torch.optim.LBFGS([torch.ones(2, requires_grad=True)]))
+
+
+def test_a_checkpoint_with_a_broken_history_changes_nothing(batch):
+    x, y, groups = batch
+    model = nn.Linear(3, 1)
+    optimizer = sgd(model, window=2)
+    optimizer.backward(losses(model(x), y, groups))
+    optimizer.step()
+    state = {**optimizer.state_dict(), "history": {"n_objectives": 3}}
+    state["inner"]["param_groups"][0]["lr"] = 7.0
+    other = sgd(nn.Linear(3, 1))
+    with pytest.raises(KeyError):
+        other.load_state_dict(state)
+    assert other.param_groups[0]["lr"] == 0.1
+    assert other.history is None
+
+
+def test_a_traced_history_has_one_column_per_quantity(batch):
+    x, y, groups = batch
+    model = nn.Linear(3, 1)
+    optimizer = sgd(model, window=2, trace=True)
+    for _ in range(5):
+        optimizer.backward(losses(model(x), y, groups))
+        optimizer.step()
+    assert optimizer.history is not None
+    columns = list(optimizer.history.to_frame().columns)
+    objectives = [f"{stem}{k}" for stem in ("loss", "weight", "norm") for k in range(3)]
+    single = ["direction_norm", "choice", "alignment", "harmful", "omega", "omega_active", "slack"]
+    assert sorted(columns) == sorted(["step", "member", "strategy", *objectives, *single])

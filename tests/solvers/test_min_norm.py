@@ -166,3 +166,9 @@ def test_on_a_gpu(m):
     weights = min_norm(gramians)
     assert weights.device == gramians.device
     assert (kkt_residual(gramians, weights) <= 1).all()
+
+
+def test_nan_is_never_certified():
+    nan = torch.full((2,), torch.nan)
+    assert kkt_residual(torch.eye(2), nan) == torch.inf
+    assert kkt_residual(torch.full((2, 2), torch.nan), torch.tensor([0.5, 0.5])) == torch.inf

@@ -100,6 +100,8 @@ class ParetoFront:
         """Return the point at the smallest Euclidean distance from ``target`` (MAMO's rule)."""
         self._require_points()
         goal = to_numpy(target)
+        if goal.ndim != 1 or not np.isfinite(goal).all():
+            raise ValueError(f"target must be {self._m} finite numbers, got {goal.tolist()}.")
         _check_length("target", goal.size, self._m)
         return list(self)[int(np.linalg.norm(self.values - goal, axis=1).argmin())]
 

@@ -77,16 +77,19 @@ class MulticlassCCRLoss:
     ) -> Tensor:
         """Return the loss of one batch."""
         batch = check_batch(scores, y, sample_weight)
-        return self.evaluate(batch, read_groups(groups, scores.shape[0]))
+        return self.evaluate(batch, self.read_groups(groups, scores.shape[0]))
+
+    def read_groups(self, groups: Groups | Tensor | None, n: int) -> GroupIndex | None:
+        """Read membership scores of any sign, codes or ``Groups``."""
+        if isinstance(groups, Tensor) and groups.is_floating_point() and groups.ndim == 2:
+            groups = soft_memberships(groups, self.threshold, self.width)
+        return read_groups(groups, n)
 
     def evaluate(self, batch: Batch, index: GroupIndex | None) -> Tensor:
         """Return the loss of a checked batch."""
         index = need_groups(index, self)
         if not batch.is_multiclass:
             raise ValueError(f"scores must have shape [n, c], got {list(batch.scores.shape)}.")
-        if index.memberships is not None:
-            memberships = soft_memberships(index.memberships, self.threshold, self.width)
-            index = GroupIndex(None, memberships, index.n_groups)
         gaps = soft_gaps(
             [self.rate],
             batch.probabilities,
@@ -102,6 +105,8 @@ class MulticlassCCRLoss:
     def typical_scale(self, n_classes: int) -> float:
         """Largest difference plus the share of an uninformed model's task loss.
 
-        Two groups in different classes differ by 1 in two of the c classes.
+        Two groups that are given different classes differ by 1 in the selection rates of two of
+        the c classes, and possibly in the true positive rates of all of them.
         """
-        return 2.0 / n_classes + self.task_weight * CrossEntropy().typical_scale(n_classes)
+        largest = 2.0 / n_classes if self.rate == "dp" else 1.0
+        return largest + self.task_weight * CrossEntropy().typical_scale(n_classes)

@@ -98,8 +98,15 @@ class FairnessLoss:
         return _STEPS[self.relaxation] if isinstance(self.relaxation, str) else self.relaxation
 
     def typical_scale(self, n_classes: int) -> float:
-        """Largest difference (1) plus the share of an uninformed model's task loss."""
-        return 1.0 + self.task_weight * CrossEntropy().typical_scale(n_classes)
+        """Largest difference plus the share of an uninformed model's task loss.
+
+        The difference is at most 1, and 1/2 from the mean; in the selection rates of c > 2
+        classes, averaged, only two can differ by as much.
+        """
+        largest = 0.5 if self.aggregate == "rms" else 1.0
+        if n_classes > 2 and self.rate == "dp" and self.aggregate not in ("max", "smooth_max"):
+            largest *= 2.0 / n_classes
+        return largest + self.task_weight * CrossEntropy().typical_scale(n_classes)
 
 
 def fairness_gaps(losses: Sequence[FairnessLoss], batch: Batch, index: GroupIndex) -> Tensor:

@@ -41,7 +41,7 @@ def soft_gaps(
     index : GroupIndex
         Gradients flow into memberships, too.
     sample_weight : Tensor of shape [n], optional
-    aggregate : {"smooth_mean", "mean", "max", "smooth_max"}
+    aggregate : {"smooth_mean", "mean", "max", "smooth_max", "rms"}
     min_mass : float
         A group with a smaller denominator, in rows of mean weight, is left out of all pairs.
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from apfex.groups import Groups
 from apfex.objectives._base import Batch, Objective, check_batch, need_groups, read_groups
 from apfex.objectives._fairness import FairnessLoss, fairness_gaps
+from apfex.objectives._task import CrossEntropy, SquaredError
 from apfex.rates import GroupIndex
 
 Grouping = Groups | Tensor | None
@@ -37,9 +38,16 @@ class Objectives:
     members: Sequence[Objective]
 
     def __post_init__(self) -> None:
-        """Refuse an empty list."""
+        """Refuse an empty list, or members that are no objectives."""
+        object.__setattr__(self, "members", tuple(self.members))
         if not self.members:
             raise ValueError("members must hold at least one objective, got none.")
+        for position, member in enumerate(self.members):
+            if not isinstance(member, Objective):
+                raise TypeError(
+                    f"members[{position}] must be an objective with evaluate and typical_scale, "
+                    f"got {type(member).__name__}."
+                )
 
     def __len__(self) -> int:
         """Return the number of objectives m."""
@@ -61,7 +69,7 @@ class Objectives:
         ``groups`` is one grouping for all objectives, or a list with one for each.
         """
         batch = check_batch(scores, y, sample_weight)
-        indexes = self._indexes(groups, scores.shape[0])
+        indexes = list(self._indexes(groups, scores.shape[0]))
         losses: dict[int, Tensor] = {}
         families: dict[tuple, list[int]] = {}
         for position, objective in enumerate(self.members):
@@ -87,7 +95,10 @@ class Objectives:
         values = torch.addcmul(gaps, shares, batch.cross_entropy) if has_task else gaps
         return dict(zip(positions, values.unbind(0), strict=True))
 
-    def _indexes(self, groups: Grouping | Sequence[Grouping], n: int) -> list[GroupIndex | None]:
+    def _indexes(
+        self, groups: Grouping | Sequence[Grouping], n: int
+    ) -> Iterator[GroupIndex | None]:
+        """One index for each objective; a grouping that several share is read once."""
         if groups is None or isinstance(groups, (Groups, Tensor)):
             given: list[Grouping] = [groups] * len(self)
         else:
@@ -97,5 +108,13 @@ class Objectives:
                 f"groups must be one grouping, or one for each of the {len(self)} objectives, "
                 f"got {len(given)}."
             )
-        read = {id(grouping): read_groups(grouping, n) for grouping in given}
-        return [read[id(grouping)] for grouping in given]
+        read = {}
+        for objective, grouping in zip(self.members, given, strict=True):
+            if isinstance(objective, (CrossEntropy, SquaredError)):
+                yield None  # a task loss looks at no groups
+                continue
+            reader = getattr(objective, "read_groups", read_groups)
+            key = (id(grouping), id(objective) if reader is not read_groups else None)
+            if key not in read:
+                read[key] = reader(grouping, n)
+            yield read[key]

@@ -43,7 +43,7 @@ def gap_and_slopes(
     Parameters
     ----------
     above, below : arrays of shape [..., k]
-    aggregate : {"smooth_mean", "mean", "max", "smooth_max"}
+    aggregate : {"smooth_mean", "mean", "max", "smooth_max", "rms"}
     min_mass : float
         A group with a smaller denominator is left out.
 

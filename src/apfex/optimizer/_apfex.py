@@ -111,12 +111,19 @@ class APFEx(torch.optim.Optimizer):
                 "strategy must be a strategy as AdaptiveSwitch(), with a decide method, got "
                 f"{strategy!r}."
             )
-        if not isinstance(window, int) or window < 1:
+        if isinstance(optimizer, torch.optim.LBFGS):
+            raise TypeError(
+                "optimizer must take one gradient per step, got LBFGS, which evaluates the loss "
+                "several times."
+            )
+        if not isinstance(window, int) or isinstance(window, bool) or window < 1:
             raise ValueError(f"window must be a whole number of at least 1, got {window}.")
+        if not isinstance(seed, int):
+            raise TypeError(f"seed must be a whole number, got {seed!r}.")
         if space not in get_args(Space):
             raise ValueError(f"space must be one of {list(get_args(Space))}, got {space!r}.")
-        if not floor > 0:
-            raise ValueError(f"floor must be positive, got {floor}.")
+        if not 0 < floor < float("inf"):
+            raise ValueError(f"floor must be positive and finite, got {floor}.")
         super().__init__(optimizer.param_groups, optimizer.defaults)
         self.inner = optimizer
         self._share_inner()
@@ -139,7 +146,7 @@ class APFEx(torch.optim.Optimizer):
         self,
         losses: Tensor | Sequence[Tensor],
         outputs: Tensor | None = None,
-        constraints: Constraint | Sequence[Constraint] = (),
+        constraints: Constraint | Sequence[Constraint] | None = None,
         loss_scale: float = 1.0,
     ) -> None:
         """Weigh the losses' gradients, and add the combined direction to ``.grad``.
@@ -165,7 +172,7 @@ class APFEx(torch.optim.Optimizer):
         check_reach(values, trainable, outputs)
         active = read_constraints(constraints, trainable)
         softs = torch.stack([c.soft.reshape(()) for c in active]) if active else None
-        parameters = used_parameters(values, trainable)
+        parameters = used_parameters(values if softs is None else (values, softs), trainable)
         detached = values.detach().double().cpu()
         scales = self._scales_for(detached, history)
         passes = BackwardPass(
@@ -242,19 +249,20 @@ class APFEx(torch.optim.Optimizer):
                 f"{len(state_dict['last_direction'])}."
             )
         state = copy.deepcopy(state_dict)
-        history = state["history"]
-        self.inner.load_state_dict(state["inner"])
-        self._share_inner()
-        self.history = None if history is None else History.from_state_dict(history)
-        self._given_scales, self._largest_losses = (
+        history = None if state["history"] is None else History.from_state_dict(state["history"])
+        scales = [
             None if state[name] is None else state[name].cpu()
             for name in ("given_scales", "largest_losses")
-        )
-        self._last_direction = {
-            parameter: last.to(parameter)
+        ]
+        last_direction = {
+            parameter: last.to(parameter).view_as(parameter)
             for parameter, last in zip(self._parameters(), state["last_direction"], strict=True)
             if last is not None
         }
+        self.inner.load_state_dict(state["inner"])  # refuses before it changes anything
+        self._share_inner()
+        self.history, self._last_direction = history, last_direction
+        self._given_scales, self._largest_losses = scales
         self._compared, self.window, self.seed = (
             state[name] for name in ("compared", "window", "seed")
         )

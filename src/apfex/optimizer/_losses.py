@@ -13,6 +13,8 @@ from apfex.constraints import Constraint
 
 def read_losses(losses: Tensor | Sequence[Tensor]) -> Tensor:
     """The losses as one tensor [m], each finite and part of a graph."""
+    if losses is None:
+        raise TypeError("losses must be a list of scalars or a tensor of shape [m], got None.")
     if isinstance(losses, Tensor):
         if losses.ndim != 1 or losses.numel() == 0:
             raise ValueError(
@@ -22,7 +24,7 @@ def read_losses(losses: Tensor | Sequence[Tensor]) -> Tensor:
         values = losses
         independent = [] if losses.requires_grad else [0]
     else:
-        values, independent = _stack(losses)
+        values, independent = _stack(list(losses))
     if independent:
         raise ValueError(
             f"losses[{independent[0]}] must depend on the model's parameters, but it has no "
@@ -35,10 +37,10 @@ def read_losses(losses: Tensor | Sequence[Tensor]) -> Tensor:
 
 
 def read_constraints(
-    constraints: Constraint | Sequence[Constraint], parameters: Sequence[Tensor]
+    constraints: Constraint | Sequence[Constraint] | None, parameters: Sequence[Tensor]
 ) -> list[Constraint]:
     """The active constraints, each of a value that depends on the parameters."""
-    given = [constraints] if isinstance(constraints, Constraint) else list(constraints)
+    given = [constraints] if isinstance(constraints, Constraint) else list(constraints or ())
     active = []
     for position, constraint in enumerate(given):
         if not isinstance(constraint, Constraint):
@@ -81,11 +83,14 @@ def check_reach(values: Tensor, parameters: Iterable[Tensor], outputs: Tensor | 
             raise ValueError(f"losses[{position}] must depend on {source}, but it does not.")
 
 
-def used_parameters(values: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
-    """The parameters that any loss depends on; the others keep their ``.grad``."""
+def used_parameters(
+    values: Tensor | tuple[Tensor, ...], parameters: Sequence[Tensor]
+) -> list[Tensor]:
+    """The parameters that any loss or constraint depends on; the others keep their ``.grad``."""
     owned = {id(parameter) for parameter in parameters}
     found: set[int] = set()
-    _walk((values.grad_fn, values.output_nr), owned, None, found)
+    for value in (values,) if isinstance(values, Tensor) else values:
+        _walk(_edge(value), owned, None, found)
     return [parameter for parameter in parameters if id(parameter) in found]
 
 
@@ -113,6 +118,8 @@ def _reaches(value: Tensor, parameters: Iterable[Tensor]) -> bool:
 def _roots(values: Tensor) -> list[tuple[Any, int]]:
     """The graph of each loss, where they were put together from parts; else the whole."""
     node = values.grad_fn
+    while node is not None and len(_inputs(node)) == 1 and _is_elementwise(node):
+        node = _inputs(node)[0]
     if node is not None and node.name().startswith(("StackBackward", "CatBackward")):
         parts = list(node.next_functions)
         if len(parts) == len(values):
@@ -120,8 +127,19 @@ def _roots(values: Tensor) -> list[tuple[Any, int]]:
     return [_edge(values)]
 
 
+def _inputs(node: Any) -> list[Any]:
+    return [function for function, _ in node.next_functions if function is not None]
+
+
+def _is_elementwise(node: Any) -> bool:
+    """Whether entry k of a node's result depends on entry k of its input alone."""
+    return node.name().startswith(("Mul", "Div", "Add", "Sub", "Clone", "ToCopy", "Neg"))
+
+
 def _edge(tensor: Tensor) -> tuple[Any, int]:
     """Where a tensor stands in the graph: its node, and which of the node's results it is."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"outputs must be a tensor, got {type(tensor).__name__}.")
     if not tensor.requires_grad:
         raise ValueError("outputs must depend on the model's parameters, but has no gradient.")
     edge = torch.autograd.graph.get_gradient_edge(tensor)

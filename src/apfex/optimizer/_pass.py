@@ -72,7 +72,7 @@ class BackwardPass:
         return self._pull_back(self.values @ weights, None)
 
     def _pull_back(self, values: Tensor, cotangent: Tensor | None) -> Direction:
-        return torch.autograd.grad(values, self.parameters, cotangent)
+        return torch.autograd.grad(values, self.parameters, cotangent, materialize_grads=True)
 
     def _jacobian(
         self, values: Tensor, inputs: Sequence[Tensor], cotangents: Tensor | None, keep: bool
@@ -99,7 +99,7 @@ class BackwardPass:
 def _dense(rows: Jacobian) -> Jacobian:
     if any(block.layout != torch.strided for block in rows.blocks):
         raise ValueError(
-            "strategy must not need a Gramian where parameters have sparse gradients; use "
-            "AdaptiveWeighting, SetSampling or EqualWeights, or sparse=False in the embedding."
+            "Parameters must have dense gradients where the strategy needs a Gramian or there are "
+            "constraints, got sparse gradients; use sparse=False in the embedding."
         )
     return rows

@@ -44,6 +44,12 @@ def decide_step(
 ) -> DecidedStep:
     """Ask the strategy, then compute, blend and bend the direction."""
     decision = strategy.decide(view)
+    weights = decision.weights
+    if weights.shape != view.losses.shape or not bool(weights.isfinite().all()):
+        raise ValueError(
+            f"strategy must answer with {view.losses.shape[-1]} finite weights, got "
+            f"{weights.tolist()} from {type(strategy).__name__}."
+        )
     starts_window = view.history.starts_window
     harmful = _harm(passes, view, decision.weights) if starts_window else None
     rows = passes.constraint_rows() if active else None

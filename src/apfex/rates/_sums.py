@@ -149,6 +149,15 @@ def _check(
                 f"{argument} must have one entry per row of decisions ({n}), got shape "
                 f"{list(shape)}."
             )
+    outside = decisions.detach()[~((decisions >= 0) & (decisions <= 1))]
+    if len(outside):
+        raise ValueError(
+            f"decisions must be between 0 and 1, got {outside[0].item():g}; turn logits into "
+            "decisions first."
+        )
+    light = [] if sample_weight is None else sample_weight[~(sample_weight >= 0)]
+    if len(light):
+        raise ValueError(f"sample_weight must be at least 0, got {light[0].item()}.")
     wrong = [] if y is None else y[(y < 0) | (y >= c) | (y.long() != y)]
     if len(wrong):
         raise ValueError(f"y must hold labels from 0 to {c - 1}, got {wrong[0].item()}.")

@@ -120,7 +120,8 @@ def kkt_residual(gramian: Tensor, weights: Tensor) -> Tensor:
     allowed = 1e-8 * value.abs() + 8 * m * epsilon * (sizes + bulk)
     excess = (value - products).clamp(min=0)
     residual = torch.where(excess > 0, excess / allowed.clamp(min=1e-300), 0.0).amax(-1)
-    off = (w < 0).any(-1) | ((w.sum(-1) - 1).abs() > 8 * m * epsilon)
+    on_simplex = (w >= 0).all(-1) & ((w.sum(-1) - 1).abs() <= 8 * m * epsilon)
+    off = ~on_simplex | ~value.squeeze(-1).isfinite()  # also for NaN
     return torch.where(off, torch.inf, residual)
 
 

@@ -88,6 +88,11 @@ class Decision:
         Share of the new direction, the rest is the last one; None: all of it.
     choice : int64 Tensor of shape [...] or None
         Which of several strategies decided.
+
+    Examples
+    --------
+    >>> Decision(torch.tensor([0.5, 0.5])).blend is None
+    True
     """
 
     weights: Tensor
