@@ -88,6 +88,7 @@ def test_the_bound_on_the_smallest_omega(m, seed):
 
 @pytest.mark.parametrize("m", [2, 3, 5])
 def test_a_wrong_sign_would_break_the_bound(m):
+    """Shows that the test above can fail; not every start breaks the bound within 60 steps."""
     path, omegas, bound = run_with_step_one_over_smoothness(m, 2, 60, maximize=True)
     assert path.isfinite().all()
     assert not (omegas.cummin(0).values <= bound).all()
