@@ -23,8 +23,8 @@ from rivals.common import (
     network_points,
 )
 
-SCALES = (0.1, 1.0, 10.0)
-TAUS = (0.02, 0.2, 1.0)
+SCALES = (0.1, 0.3, 1.0, 3.0, 10.0)
+TAUS = (0.02, 0.05, 0.2, 0.5, 1.0)
 
 
 def jacobian_step(gap: str, aggregator: Any, scale: float = 1.0) -> Step:
