@@ -1,4 +1,4 @@
-"""APFEx itself: a population trained towards a ladder of weights, and its late snapshots.
+"""APFEx itself, by the functions that ``APFExClassifier`` calls, with its defaults.
 
 Everything in this file counts as ours in the report, and everything in the other files as a rival.
 """
@@ -7,32 +7,74 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 
+from apfex.estimator import APFExClassifier
+from apfex.estimator._settings import read_settings
 from apfex.training import (
+    Aims,
+    CellSettings,
+    Evidence,
     StackedMLP,
     TrainingRows,
     TrainingSettings,
+    fit_cells,
+    fit_rules,
+    given_groups,
+    rule_scores,
     train_population,
     weight_ladder,
 )
-from rivals.common import BATCH, EPOCHS, GAPS, HIDDEN, LEAST_STEPS, Method, Part, Point
+from rivals.common import GAPS, Method, Part, Point, needs_attribute
 
-MEMBERS = 16
+RULES, MEMBERS, LOOKS = 48, 16, 3
 
 
-def population_points(
-    train: Part, validation: Part, test: Part, seed: int, hidden: Sequence[int]
+def training_settings(search: str, n: int, seed: int) -> TrainingSettings:
+    return read_settings(APFExClassifier(GAPS, search=search)).training(n, seed)
+
+
+def rule_points(
+    train: Part,
+    validation: Part,
+    test: Part,
+    seed: int,
+    hidden: Sequence[int] = (64,),
+    group_thresholds: bool = False,
 ) -> list[Point]:
-    rows = TrainingRows(
-        torch.from_numpy(train.x),
-        torch.from_numpy(train.y),
-        torch.from_numpy(train.group).unsqueeze(0),
-        (train.n_groups,),
-    )
-    population = StackedMLP(train.x.shape[1], 1, hidden, MEMBERS, seed)
-    epochs = max(EPOCHS, -(-LEAST_STEPS // max(1, round(len(train) / BATCH))))
-    looks = {epochs * share // 4 for share in (2, 3, 4)}
+    x, y, group = map(torch.from_numpy, (train.x, train.y, train.group))
+    cells, shape = group * 2 + y, (train.n_groups, 2)
+    settings = CellSettings(tuple(hidden), training=training_settings("rules", len(y), seed))
+    model, unseen = fit_cells(x, cells, shape, _folds(cells, settings.folds, seed), settings)
+    evidence = Evidence(unseen, cells)
+    evidence = evidence.given_groups() if group_thresholds else evidence
+    aims = weight_ladder(GAPS, RULES, largest=4.0, steps=7)
+    rules = fit_rules(evidence, aims, [torch.arange(train.n_groups)])
+    decided = []
+    for part in (validation, test):
+        with torch.no_grad():
+            q = model(torch.from_numpy(part.x))
+            q = given_groups(q, torch.from_numpy(part.group)) if group_thresholds else q
+            decided.append((rule_scores(rules, q) > 0).numpy())
+    names = (f"weights {[round(w, 4) for w in row]}" for row in aims.weights.tolist())
+    return [Point(name, *(d[rule] for d in decided)) for rule, name in enumerate(names)]
+
+
+def _folds(cells: torch.Tensor, n_folds: int, seed: int) -> torch.Tensor:
+    order = np.lexsort((np.random.default_rng([seed, n_folds]).random(len(cells)), cells.numpy()))
+    folds = np.empty(len(cells), np.int64)
+    folds[order] = np.arange(len(cells)) % n_folds
+    return torch.from_numpy(folds)
+
+
+def network_points(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
+    """Every point a network of its own, looked at three times."""
+    x, y, group = map(torch.from_numpy, (train.x, train.y, train.group))
+    rows = TrainingRows(x, y, group.unsqueeze(0), (train.n_groups,))
+    population = StackedMLP(x.shape[1], 1, (64,), MEMBERS, seed)
+    settings = training_settings("networks", len(y), seed)
+    looks = {settings.epochs * (LOOKS + look) // (2 * LOOKS): look for look in range(1, LOOKS + 1)}
     points: list[Point] = []
 
     def look(epoch: int) -> None:
@@ -40,23 +82,33 @@ def population_points(
             return
         with torch.no_grad():
             parts = (torch.from_numpy(part.x) for part in (validation, test))
-            decided = [(population.scores(x) > 0).numpy() for x in parts]
+            decided = [(population.scores(inputs) > 0).numpy() for inputs in parts]
         points.extend(
-            Point(f"member {member}, look {4 * epoch // epochs}", *(d[member] for d in decided))
+            Point(f"member {member}, look {looks[epoch]}", *(d[member] for d in decided))
             for member in range(MEMBERS)
         )
 
-    settings = TrainingSettings(epochs=epochs, batch_size=BATCH, seed=seed)
-    train_population(population, weight_ladder(GAPS, MEMBERS), rows, settings, look)
+    aims: Aims = weight_ladder(GAPS, MEMBERS)
+    train_population(population, aims, rows, settings, look)
     return points
 
 
-def network(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
-    return population_points(train, validation, test, seed, (HIDDEN,))
+def rules(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
+    return rule_points(train, validation, test, seed)
 
 
-def linear(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
-    return population_points(train, validation, test, seed, ())
+def linear_rules(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
+    return rule_points(train, validation, test, seed, hidden=())
 
 
-METHODS: dict[str, Method] = {"APFEx network": network, "APFEx linear": linear}
+@needs_attribute
+def group_rules(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
+    return rule_points(train, validation, test, seed, group_thresholds=True)
+
+
+METHODS: dict[str, Method] = {
+    "APFEx rules": rules,
+    "APFEx rules, linear": linear_rules,
+    "APFEx rules, group thresholds": group_rules,
+    "APFEx networks": network_points,
+}

@@ -15,8 +15,27 @@ from torch import Tensor, nn
 
 from apfex.objectives import FairnessLoss
 
-HIDDEN, BATCH, EPOCHS, LEAST_STEPS, RATE = 32, 1024, 12, 200, 5e-3
+BATCH = 1024
 GAPS = ("dp", "tpr")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the network that rivals share is made and trained, by the size of the table."""
+
+    hidden: int
+    rate: float
+    decay: float
+    epochs: int
+    batches: int
+
+    @staticmethod
+    def of(n: int) -> Recipe:
+        """On large tables as our own networks; on small ones slower, where those would overfit."""
+        batches = max(1, round(n / BATCH))
+        if n >= 10_000:
+            return Recipe(64, 2e-2, 1e-1, min(24, max(12, round(800 / batches))), batches)
+        return Recipe(32, 5e-3, 1e-2, max(12, -(-200 // batches)), batches)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,22 +87,21 @@ Step = Callable[[nn.Module, Tensor, Tensor, Tensor], None]
 
 
 def train_network(train: Part, seed: int, step: Step) -> nn.Module:
-    """Train the network that all rivals share.
-
-    One hidden layer of 32, AdamW at 5e-3 with a cosine, decay 1e-2, batches of 1,024, 12 epochs,
-    or as many more as make 200 steps (small tables would otherwise see a dozen).
-    """
+    """Train the network that all rivals share: one hidden layer, AdamW with a cosine."""
     torch.manual_seed(seed)
+    recipe = Recipe.of(len(train))
     network = nn.Sequential(
-        nn.Linear(train.x.shape[1], HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1), nn.Flatten(0)
+        nn.Linear(train.x.shape[1], recipe.hidden),
+        nn.ReLU(),
+        nn.Linear(recipe.hidden, 1),
+        nn.Flatten(0),
     )
     x, y, group = map(torch.from_numpy, (train.x, train.y, train.group))
-    batches = max(1, round(len(y) / BATCH))
-    epochs = max(EPOCHS, -(-LEAST_STEPS // batches))
-    optimizer = torch.optim.AdamW(network.parameters(), weight_decay=1e-2, fused=True)
-    rates = iter(0.5 * RATE * (1 + np.cos(np.linspace(0, np.pi, epochs * batches + 1))))
-    for _ in range(epochs):
-        for rows in torch.randperm(len(y)).tensor_split(batches):
+    optimizer = torch.optim.AdamW(network.parameters(), weight_decay=recipe.decay, fused=True)
+    steps = recipe.epochs * recipe.batches
+    rates = iter(0.5 * recipe.rate * (1 + np.cos(np.linspace(0, np.pi, steps + 1))))
+    for _ in range(recipe.epochs):
+        for rows in torch.randperm(len(y)).tensor_split(recipe.batches):
             optimizer.param_groups[0]["lr"] = float(next(rates))
             optimizer.zero_grad()
             step(network, network(x[rows]), y[rows], group[rows])

@@ -21,8 +21,8 @@ from rivals.common import (
 from rivals.plain import started_logistic
 
 BOUNDS = (0.005, 0.015, 0.03, 0.06)
-"""Of each group's rate from the overall rate, so gaps of up to twice these. Four for each gap: a fit
-takes ten seconds and more on Adult."""
+"""Of each group's rate from the overall rate, so gaps of up to twice these. Four for each gap: a
+fit takes ten seconds and more on Adult."""
 GRID_LIMIT = 0.5
 """Multipliers of the default limit, 2, overshoot: no point of theirs beats the plain model. Chosen
 after a look at the test rows of Adult, seed 0, so that figure is a little too good for it."""

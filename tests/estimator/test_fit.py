@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from apfex.estimator._fit import split
 from apfex.estimator._inputs import Rows
+from apfex.estimator._split import split
 from apfex.groups import make_groups
 
 

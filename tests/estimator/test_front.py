@@ -97,8 +97,20 @@ def test_select_by_the_upper_end_is_stricter(clf):
     assert sure.front_[sure.point_].gaps["dp"].upper <= upper
     with pytest.raises(ValueError, match="upper ends of gaps"):
         clf.select({"dp": upper / 2}, confidence=0.95)
-    with pytest.raises(ValueError, match=r"confidence must be None or 0\.95, got 0\.9"):
-        clf.select(0.1, confidence=0.9)
+    with pytest.raises(ValueError, match=r"confidence must be None or between 0 and 1, got 1"):
+        clf.select(0.1, confidence=1)
+
+
+def test_a_higher_confidence_asks_for_more(clf):
+    for point in clf.front_:
+        ends = [point.bounded("dp", confidence) for confidence in (None, 0.5, 0.8, 0.95, 0.99)]
+        assert ends == sorted(ends)
+        assert ends[3] == point.gaps["dp"].upper
+    upper = min(point.bounded("dp", 0.5) for point in clf.front_)
+    chosen = clf.select({"dp": upper}, confidence=0.5)
+    assert chosen.front_[chosen.point_].bounded("dp", 0.5) <= upper
+    with pytest.raises(ValueError, match=r"upper ends of gaps \(confidence 0\.99\)"):
+        clf.select({"dp": upper}, confidence=0.99)
 
 
 def test_select_names_the_nearest_point_where_there_is_none(clf):

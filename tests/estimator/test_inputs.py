@@ -172,7 +172,7 @@ def test_a_group_without_validation_rows_is_left_out_with_one_warning():
     group[0] = "alone"
     message = r"dp of \['group=alone'\]\. Merge levels, or raise validation_fraction"
     with pytest.warns(NotEstimableWarning, match=message) as caught:
-        clf = fit(sensitive_features={"group": group}, validation_fraction=0.05)
+        clf = fit(sensitive_features={"group": group}, validation_fraction=0.05, validation="split")
     assert len(caught) == 1
     assert caught[0].filename.endswith("test_inputs.py")  # the line that called fit
     assert is_finite(clf)

@@ -18,7 +18,7 @@ def make_held(n=200, c=2, weighted=False, seed=0, attributes=False):
     groupings = [crossing.parent(name) for name in "ab"] if attributes else [crossing]
     # Small weights: sums below one are no reason to leave a group out.
     weight = rng.random(n) * 0.01 if weighted else None
-    return Held(torch.zeros(n, 1), rng.integers(0, c, n), groupings, crossing, weight, c)
+    return Held(rng.integers(0, c, n), groupings, crossing, weight, c)
 
 
 def make_settings(**changes) -> Any:
@@ -100,7 +100,6 @@ def test_thinning_is_even_and_keeps_what_the_bounds_choose():
 
 def test_levelling_down_is_shown_only_where_nobody_gains():
     held = Held(
-        torch.zeros(8, 1),
         np.array([1, 1, 0, 0] * 2),
         [make_groups(["f"] * 4 + ["m"] * 4)],
         make_groups(["f"] * 4 + ["m"] * 4),

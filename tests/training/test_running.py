@@ -65,3 +65,28 @@ def test_no_memory_means_the_last_batch(memory):
     seen = batches(3, torch.Generator().manual_seed(2))
     found = [running.update(*batch, None) for batch in seen][-1]
     torch.testing.assert_close(found, group_masses(*seen[-1]))
+
+
+def test_some_members_are_remembered_as_they_were():
+    running, kept = RunningMasses(4.0), torch.tensor([2, 0])
+    *seen, last = batches(4, torch.Generator().manual_seed(3))
+    for batch in seen:
+        running.update(*batch, None)
+    some = running.of_members(kept)
+    decisions, labels, index = last
+    found = some.update(decisions[kept], labels, index, None)
+    torch.testing.assert_close(found, running.update(*last, None)[kept])
+
+
+@pytest.mark.parametrize("c", [None, 3])
+def test_members_may_weigh_rows_differently(c):
+    generator = torch.Generator().manual_seed(4)
+    shape = (5, 20) if c is None else (5, c, 20)
+    decisions, weight = torch.rand(shape, generator=generator), torch.rand(5, 20)
+    labels = torch.randint(2, shape[1:], generator=generator)
+    index = GroupIndex(torch.randint(4, (20,), generator=generator), None, 4)
+    given = weight if c is None else weight.unsqueeze(1)
+    found = RunningMasses(3.0).update(decisions, labels, index, given)
+    for i in range(5):
+        alone = RunningMasses(3.0).update(decisions[i], labels, index, weight[i])
+        torch.testing.assert_close(found[i], alone)

@@ -1,9 +1,12 @@
 import copy
+import dataclasses
 
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.training.test_population import normed
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.training.kinds import POPULATIONS, dropping, normed
 from torch import nn
 
 from apfex.objectives import FairnessLoss
@@ -32,14 +35,6 @@ def make_rows(n=200, c=2, weighted=False, groupings=1, dtype=torch.float32):
 def final_scores(population, rows):
     with torch.no_grad():
         return population.scores(rows.x)
-
-
-POPULATIONS = {
-    "mlp": lambda b, c: StackedMLP(3, c, (5,), b, seed=1),
-    "linear": lambda b, c: StackedMLP(3, c, (), b, seed=1),
-    "modules": lambda b, c: StackedModules(nn.Linear, 3, c, b, seed=1),
-    "batch norm": lambda b, c: StackedModules(normed, 3, c, b, seed=1),
-}
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -90,9 +85,9 @@ def test_a_full_batch_follows_the_gradient_of_the_losses(c, weighted):
             task = F.cross_entropy(scores, rows.y, reduction="none")
         fair = gap(scores, rows.y, rows.codes[0], rows.sample_weight)
         ((task * weight).sum() / weight.sum() + pressure * fair).backward()
-    expected = [parameter.grad for member in members for parameter in member.parameters()]
-    found = [parameter.grad for parameter in population.parameters()]
-    torch.testing.assert_close(found, expected)
+    for i, member in enumerate(members):
+        found = [p.grad[i] for p in population.parameters() if p.grad is not None]
+        torch.testing.assert_close(found, [parameter.grad for parameter in member.parameters()])
 
 
 def test_pressure_closes_the_gap():
@@ -121,9 +116,6 @@ def test_the_same_seed_gives_the_same_population():
 
 
 def test_random_layers_follow_the_seed_and_leave_the_global_generator_alone():
-    def dropping(d, c):
-        return nn.Sequential(nn.Dropout(0.5), nn.Linear(d, c))
-
     rows, found = make_rows(), []
     for global_seed in (0, 1):
         torch.manual_seed(global_seed)
@@ -189,6 +181,77 @@ def test_vanishing_weights_teach_nothing_rather_than_nan():
     assert final_scores(population, rows).isfinite().all()
 
 
+def alone_with_own_weights(name, member, weight, rows, aims, settings=SETTINGS):
+    """A population of one, trained with weights [n]."""
+    c = 1 if int(rows.y.max()) == 1 else 3
+    population = POPULATIONS[name](3, c).of_members(torch.tensor([member]))
+    rows = dataclasses.replace(rows, sample_weight=weight)
+    train_population(population, Aims(aims.rates, aims.weights[[member]]), rows, settings)
+    return final_scores(population, rows)[0]
+
+
+@settings(deadline=None, max_examples=12)
+@given(
+    name=st.sampled_from(["mlp", "perceptron", "batch norm", "dropout"]),
+    c=st.sampled_from([2, 3]),
+    share=st.sampled_from([0.0, 0.2, 0.8]),
+    seed=st.integers(0, 99),
+)
+def test_a_member_learns_from_its_own_weights_as_if_alone(name, c, share, seed):
+    """Weight 0 with the given share; whole batches of a member may have no weight."""
+    rows = make_rows(c=c, groupings=2)
+    generator = torch.Generator().manual_seed(seed)
+    weight = torch.rand(3, 200, generator=generator)
+    weight = weight * (torch.rand(3, 200, generator=generator) >= share)
+    weight[1, 3:] = 0
+    aims = Aims(("dp", "tpr"), torch.rand(3, 4, generator=generator))
+    population = POPULATIONS[name](3, 1 if c == 2 else c)
+    short = TrainingSettings(epochs=2, batch_size=20, learning_rate=1e-2)
+    train_population(population, aims, dataclasses.replace(rows, sample_weight=weight), short)
+    found = final_scores(population, rows)
+    assert found.isfinite().all()
+    for i in range(3):
+        expected = alone_with_own_weights(name, i, weight[i], rows, aims, short)
+        torch.testing.assert_close(found[i], expected, rtol=1e-3, atol=1e-4)
+
+
+def test_a_row_of_weight_zero_is_never_seen():
+    """Whatever stands in the rows that a member must not see, it learns the same."""
+    rows = make_rows()
+    weight = (torch.arange(200) % 4 != torch.arange(4).unsqueeze(1)).float()
+    found = []
+    for noise in (0.0, 5.0):
+        hidden = weight[0] == 0
+        x = torch.where(hidden.unsqueeze(1), rows.x + noise, rows.x)
+        y = torch.where(hidden & (noise > 0), 1 - rows.y, rows.y)
+        population = StackedMLP(3, 1, (5,), 4, seed=0)
+        aims = Aims(("dp",), torch.ones(4, 1))
+        train_population(
+            population, aims, TrainingRows(x, y, rows.codes, rows.n_groups, weight), SETTINGS
+        )
+        found.append(final_scores(population, rows))
+    torch.testing.assert_close(found[0][0], found[1][0])
+    assert not torch.allclose(found[0][1], found[1][1])
+
+
+def test_a_member_without_any_weight_learns_nothing():
+    rows, population = make_rows(), StackedMLP(3, 1, (5,), 2, seed=0)
+    start = final_scores(population, rows)
+    weight = torch.stack([torch.zeros(200), torch.ones(200)])
+    rows = dataclasses.replace(rows, sample_weight=weight)
+    settings = dataclasses.replace(SETTINGS, weight_decay=0.0)
+    train_population(population, Aims(("dp",), torch.ones(2, 1)), rows, settings)
+    assert torch.equal(final_scores(population, rows)[0], start[0])
+    assert not torch.equal(final_scores(population, rows)[1], start[1])
+
+
+@pytest.mark.parametrize("shape", [(3, 200), (199,), (1, 2, 200), (200, 2)])
+def test_weights_of_another_shape_are_refused(shape):
+    rows = dataclasses.replace(make_rows(), sample_weight=torch.ones(shape))
+    with pytest.raises(ValueError, match=r"sample_weight must have shape \[200\].* or \[2, 200\]"):
+        train_population(StackedMLP(3, 1, (), 2, seed=0), weight_ladder(("dp",), 2), rows, SETTINGS)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -197,6 +260,7 @@ def test_vanishing_weights_teach_nothing_rather_than_nan():
         ({"learning_rate": 0.0}, "learning_rate must be positive"),
         ({"learning_rate": float("nan")}, "learning_rate must be positive"),
         ({"weight_decay": -1.0}, "weight_decay must be at least 0"),
+        ({"patience": 0}, "patience must be at least 1 or None, got 0"),
     ],
 )
 def test_settings_out_of_range_are_refused(settings, message):

@@ -60,14 +60,31 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     favorable_label : label, optional
         The outcome that a person would want; the last class by default. It tells who gains; the
         rates of two classes are always those of the last one.
+    search : {"auto", "rules", "networks"}
+        "rules": a few networks learn the probabilities of group and label together, and every
+        point is another decision rule on top of them. "networks": every point is a network of its
+        own, trained towards its trade-off; what a factory or ``init`` gets.
+    init : nn.Module, optional
+        A fitted network that takes the columns of ``X`` as they are, and has logits as outputs:
+        the front around the model in production, which is the first candidate. It is not changed.
+    group_thresholds : bool
+        Whether decisions may depend on the group of the row itself, which ``predict`` then needs.
+        This treats people with the same inputs differently by their group.
+    validation : {"auto", "split", "cross"}
+        "split": some rows choose, and make no gradients. "cross": each row has its turn, and what
+        is handed out is fitted to all rows. "auto": "cross" for rules on fewer than 5,000 rows.
     validation_fraction : float
-        Share of the rows that choose points, and make no gradients.
+        Share of the rows that choose at a time.
     n_members : int
-        Models trained together.
+        Networks trained together, or a third of the number of rules.
     epochs, batch_size, learning_rate, weight_decay, hidden
-        Of the training; ``epochs=None`` means at least 12 epochs and at least 200 steps.
-    bins : {"tree", "quantile", None}
-        Steps and ramps of numeric columns as additional inputs.
+        Of the training; ``epochs=None`` means 200 steps at least, else about 800 in 12 to 24
+        epochs; ``learning_rate=None`` 0.02, less from ``init`` and for networks on small tables.
+    patience : int, optional
+        Of networks: one stops after so many epochs without a better sum of error and gaps.
+    bins : {"auto", "tree", "quantile", None}
+        Steps and ramps of numeric columns as additional inputs; "auto": "tree" from 5,000 rows on,
+        none below.
     device : str
         "auto" takes a GPU if there is one.
     random_state, verbose
@@ -84,9 +101,11 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Sensitive features are used in training only, never at ``predict``. Without any, the front is
-    a single plain model, and ``fit`` warns. ``predict_proba`` is not calibrated. ``fit`` never
-    fails because a bound cannot be met: it takes the nearest non-trivial point, and warns once.
+    Sensitive features are used in training only, never at ``predict``, unless
+    ``group_thresholds`` asks for them. Rules guess the groups from the other inputs, and decide by
+    that guess; networks have no such step. Without sensitive features the front is a single
+    plain model, and ``fit`` warns. ``predict_proba`` is not calibrated. ``fit`` never fails
+    because a bound cannot be met: it takes the nearest non-trivial point, and warns once.
 
     A trivial model takes no other off the front; one at most is shown. A group without rows that
     count among the validation rows is left out of the gap, with a warning; if fewer than two
@@ -119,14 +138,19 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         n_points: int = 16,
         max_gap: float | Mapping[str, float] = 0.05,
         favorable_label: Any = None,
+        search: Literal["auto", "rules", "networks"] = "auto",
+        init: torch.nn.Module | None = None,
+        group_thresholds: bool = False,
+        validation: Literal["auto", "split", "cross"] = "auto",
         validation_fraction: float = 0.2,
         n_members: int = 16,
         epochs: int | None = None,
         batch_size: int = 1024,
-        learning_rate: float = 5e-3,
-        weight_decay: float = 1e-2,
-        hidden: Sequence[int] = (32,),
-        bins: Literal["tree", "quantile"] | None = "tree",
+        learning_rate: float | None = None,
+        weight_decay: float = 0.1,
+        patience: int | None = None,
+        hidden: Sequence[int] = (64,),
+        bins: Literal["auto", "tree", "quantile"] | None = "auto",
         device: str = "auto",
         random_state: Any = None,
         verbose: int = 0,
@@ -140,12 +164,17 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         self.n_points = n_points
         self.max_gap = max_gap
         self.favorable_label = favorable_label
+        self.search = search
+        self.init = init
+        self.group_thresholds = group_thresholds
+        self.validation = validation
         self.validation_fraction = validation_fraction
         self.n_members = n_members
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
+        self.patience = patience
         self.hidden = hidden
         self.bins = bins
         self.device = device
@@ -183,7 +212,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = rows.classes
         favorable = class_code(rows.classes, self.favorable_label)
         if rows.crossing is None:
-            settings = replace(settings, criteria=Criteria(()), bounds={})
+            settings = replace(settings, criteria=Criteria(()), bounds={}, group_thresholds=False)
             warnings.warn(
                 "sensitive_features is None and sensitive names no columns: the front is a single "
                 "plain model, fair to nobody in particular.",
@@ -191,6 +220,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.front_, self._encoder = explore(rows, settings, favorable, seed)
+        self._groups = rows.crossing if settings.group_thresholds else None
         self.point_ = self.front_.first_choice(settings.bounds)
         return self
 
@@ -207,15 +237,16 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         max_gap : float or mapping, optional
             A number: for every criterion; that of the constructor by default.
         confidence : float, optional
-            0.95: the upper end of the interval must be within the bound, not only the gap.
+            0.9, for instance: the upper end of the interval with this confidence must be within
+            the bound, not only the gap.
         """
         check_is_fitted(self, "front_")
-        if confidence is not None and confidence != 0.95:
-            raise ValueError(f"confidence must be None or 0.95, got {confidence}.")
+        if confidence is not None and not 0 < confidence < 1:
+            raise ValueError(f"confidence must be None or between 0 and 1, got {confidence}.")
         if not self.front_[0].gaps:
             raise ValueError("select needs gaps to bound, but fit was given no sensitive features.")
         bounds = read_bounds(self.max_gap if max_gap is None else max_gap, [*self.front_[0].gaps])
-        return self.at(self.front_.find(bounds, confidence is not None))
+        return self.at(self.front_.find(bounds, confidence))
 
     def at(self, point: int) -> Self:
         """A point of the front as a fitted classifier of its own."""
@@ -231,28 +262,33 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         self.point_ = range(len(self.front_))[point]
         return self
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Scores: logits of the last class [n], or of each class [n, c]."""
+    def decision_function(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """Scores: logits of the last class [n], or of each class [n, c].
+
+        ``sensitive_features`` are needed with ``group_thresholds``, and refused without.
+        """
         check_is_fitted(self, "front_")
+        groups = self._groups_of(X, sensitive_features)
         x = torch.from_numpy(self._encoder.transform(self._inputs(X)))
         module = self.front_[self.point_].module
         if isinstance(self.model, str):  # in float64 the order of rows leaves no trace
             module, x = copy.deepcopy(module).double(), x.double()
         with torch.no_grad():
-            scores = module(x).numpy()
+            scores = (module(x) if groups is None else module(x, groups)).numpy()
         return scores.reshape(len(x)) if len(self.classes_) == 2 else scores
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Probabilities [n, c]; not calibrated."""
-        scores = torch.from_numpy(self.decision_function(X)).double()
+        scores = self.decision_function(X, sensitive_features=sensitive_features)
+        scores = torch.from_numpy(scores).double()
         if scores.ndim == 1:
             positive = torch.sigmoid(scores)
             return torch.stack([1 - positive, positive], 1).numpy()
         return torch.softmax(scores, 1).numpy()
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Class of each row."""
-        scores = self.decision_function(X)
+        scores = self.decision_function(X, sensitive_features=sensitive_features)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)
         return self.classes_[codes]
 
@@ -275,7 +311,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("sensitive_features must be given to audit, got None.")
         return audit_decisions(
             codes,
-            np.searchsorted(self.classes_, self.predict(X)),
+            np.searchsorted(self.classes_, self._predict_for_audit(X, sensitive_features)),
             read_groups(columns, len(codes)),
             Criteria.of(self.criteria),
             self.grouping,
@@ -290,6 +326,34 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+    def _predict_for_audit(self, X: Any, sensitive_features: Any) -> np.ndarray:
+        used = sensitive_features if self._groups is not None else None
+        return self.predict(X, sensitive_features=used)
+
+    def _groups_of(self, X: Any, sensitive_features: Any) -> torch.Tensor | None:
+        """Groups of new rows where thresholds differ by group; -1 for one that fit has not seen."""
+        if self._groups is None:
+            if sensitive_features is not None:
+                raise ValueError(
+                    "sensitive_features must be None at predict unless group_thresholds=True, got "
+                    "some: this model decides without them."
+                )
+            return None
+        X = read_features(X)
+        check_indexes(X=X, sensitive_features=sensitive_features)
+        columns, _ = split_columns(X, self.sensitive, sensitive_features, self.include_sensitive)
+        if columns is None:
+            raise ValueError(
+                "sensitive_features must be given at predict with group_thresholds=True, got None."
+            )
+        codes = self._groups.encode(columns)
+        if len(codes) != len(X):
+            raise ValueError(
+                f"sensitive_features must have one row for each of the {len(X)} rows of X, got "
+                f"{len(codes)}."
+            )
+        return torch.from_numpy(np.asarray(codes))
 
     def _inputs(self, X: Any) -> Any:
         """What the encoder is to see of new rows."""

@@ -96,6 +96,7 @@ def gap_of_classes(
     groups: Groups,
     sample_weight: np.ndarray | None,
     n_classes: int,
+    confidence: float = 0.95,
 ) -> GapInterval:
     """The interval of the largest gap over classes; labels and decisions are codes.
 
@@ -111,6 +112,7 @@ def gap_of_classes(
             sensitive_features=groups,
             sample_weight=sample_weight,
             pos_label=positive,
+            confidence=confidence,
         )
         for positive in positives
     ]

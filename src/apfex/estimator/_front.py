@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, final, overload
 
@@ -37,7 +37,9 @@ class Point:
         Groups that lost favorable decisions against the most accurate point while no group
         gained any; empty where somebody gained.
     member, epoch : int
-        Where it comes from.
+        Where it comes from: the network or rule, and the epochs done.
+    n_rows : int
+        Rows that chose it.
     module : nn.Module
 
     Examples
@@ -61,21 +63,28 @@ class Point:
     levelled_down: tuple[str, ...]
     member: int
     epoch: int
+    n_rows: int
     module: nn.Module = field(repr=False)
     """Takes encoded rows [n, d]; in evaluation mode, on the CPU."""
+    interval_at: Callable[[str, float], GapInterval] = field(repr=False)
+    """The interval of a criterion at another confidence."""
 
-    def exceeds(self, bounds: Mapping[str, float], by_upper_end: bool = False) -> float:
+    def bounded(self, name: str, confidence: float | None = None) -> float:
+        """Gap of a criterion, or the upper end of its interval at a confidence."""
+        if confidence is None:
+            return self.gaps[name].gap
+        known = confidence == self.gaps[name].confidence
+        return (self.gaps[name] if known else self.interval_at(name, confidence)).upper
+
+    def exceeds(self, bounds: Mapping[str, float], confidence: float | None = None) -> float:
         """By how much the worst criterion exceeds its bound; at most 0 where all are met."""
-        values = {
-            name: interval.upper if by_upper_end else interval.gap
-            for name, interval in self.gaps.items()
-        }
-        return max((values[name] - bound for name, bound in bounds.items()), default=0.0)
+        over = (self.bounded(name, confidence) - bound for name, bound in bounds.items())
+        return max(over, default=0.0)
 
-    def describe(self, by_upper_end: bool = False) -> str:
+    def describe(self, confidence: float | None = None) -> str:
         """Gaps and error in words."""
-        end, words = ("upper", "upper ends of gaps") if by_upper_end else ("gap", "gaps")
-        gaps = {name: round(getattr(found, end), 4) for name, found in self.gaps.items()}
+        words = "gaps" if confidence is None else f"upper ends of gaps (confidence {confidence:g})"
+        gaps = {name: round(self.bounded(name, confidence), 4) for name in self.gaps}
         return f"{words} {gaps} and error {self.error:.4f}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,6 +102,7 @@ class Point:
             "levelled_down": ", ".join(self.levelled_down),
             "member": self.member,
             "epoch": self.epoch,
+            "n_rows": self.n_rows,
         }
 
 
@@ -154,17 +164,17 @@ class Front(Sequence[Point]):
         frame.attrs["measured_on"] = "validation rows, which chose the points"
         return frame
 
-    def choose(self, bounds: Mapping[str, float], by_upper_end: bool = False) -> int | None:
+    def choose(self, bounds: Mapping[str, float], confidence: float | None = None) -> int | None:
         """Most accurate non-trivial point within the bounds, or None."""
         for place, point in enumerate(self):
-            if not point.trivial and point.exceeds(bounds, by_upper_end) <= 0:
+            if not point.trivial and point.exceeds(bounds, confidence) <= 0:
                 return place
         return None
 
-    def nearest(self, bounds: Mapping[str, float], by_upper_end: bool = False) -> int:
+    def nearest(self, bounds: Mapping[str, float], confidence: float | None = None) -> int:
         """The non-trivial point that exceeds the bounds least (of all, if all are trivial)."""
         places = [p for p in range(len(self)) if not self[p].trivial] or list(range(len(self)))
-        return min(places, key=lambda p: (self[p].exceeds(bounds, by_upper_end), p))
+        return min(places, key=lambda p: (self[p].exceeds(bounds, confidence), p))
 
     def first_choice(self, bounds: Mapping[str, float]) -> int:
         """The point that the bounds choose; the nearest, with a warning, where they admit none."""
@@ -182,14 +192,14 @@ class Front(Sequence[Point]):
             )
         return near
 
-    def find(self, bounds: Mapping[str, float], by_upper_end: bool = False) -> int:
+    def find(self, bounds: Mapping[str, float], confidence: float | None = None) -> int:
         """The point that the bounds choose; an error that names the nearest if there is none."""
-        place = self.choose(bounds, by_upper_end)
+        place = self.choose(bounds, confidence)
         if place is None:
-            near = self.nearest(bounds, by_upper_end)
+            near = self.nearest(bounds, confidence)
             raise ValueError(
                 f"max_gap must admit a non-trivial point of the front, got {dict(bounds)}; the "
-                f"nearest is point {near} with {self[near].describe(by_upper_end)}: use "
+                f"nearest is point {near} with {self[near].describe(confidence)}: use "
                 f"at({near}), or raise max_gap."
             )
         return place

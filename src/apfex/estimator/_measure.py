@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from functools import partial
+from typing import Any, Protocol, final
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from apfex.estimator._criteria import Criteria, gap_of_classes
 from apfex.estimator._front import Front, Point
@@ -24,7 +25,6 @@ from apfex.metrics import (
     group_rates,
 )
 from apfex.rates import GroupIndex, rate_sums
-from apfex.training import Population
 
 _GAINED = 0.005
 """Share of a group's rows from which on it has gained, or lost, favorable decisions."""
@@ -33,9 +33,8 @@ _GAINED = 0.005
 @final
 @dataclass(frozen=True, eq=False)
 class Held:
-    """Rows that choose: encoded inputs, labels, groups."""
+    """Rows that choose: labels, groups, weights."""
 
-    x: Tensor
     y: np.ndarray
     groupings: Sequence[Groups]
     crossing: Groups
@@ -53,10 +52,26 @@ class Held:
         return np.ones(len(self.y)) if self.sample_weight is None else self.sample_weight
 
 
+class Encoder(Protocol):
+    """Turns a table into the inputs of models."""
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Rows as float32 [n, d]."""
+        ...
+
+
+class HasMembers(Protocol):
+    """Where the model of a candidate comes from."""
+
+    def member(self, index: int) -> nn.Module:
+        """A model of its own."""
+        ...
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A member at an epoch, by its decisions on the held rows."""
+    """A model, by its decisions on the held rows."""
 
     member: int
     epoch: int
@@ -64,7 +79,17 @@ class Candidate:
     values: np.ndarray
     """Error (balanced, where that ranks) and gaps, all minimised, all finite."""
     trivial: bool
-    snapshot: Population
+    snapshot: HasMembers
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a search hands on."""
+
+    candidates: Sequence[Candidate]
+    held: Held
+    encoder: Encoder
 
 
 @final
@@ -74,6 +99,11 @@ class Scored:
 
     values: np.ndarray
     trivial: np.ndarray
+
+    @property
+    def best(self) -> list[float]:
+        """Figures of the one with the least error."""
+        return self.values[self.values[:, 0].argmin()].tolist()
 
 
 def score(decisions: Tensor, held: Held, criteria: Criteria, by: str) -> Scored:
@@ -129,7 +159,7 @@ def check_measurable(held: Held, criteria: Criteria) -> None:
             f"Groups without rows that count among the {len(held.y)} validation rows are left out "
             f"of the gaps: {'; '.join(left_out)}. Merge levels, or raise validation_fraction.",
             NotEstimableWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -210,10 +240,11 @@ def _point(
     worst = int(np.nanargmin(accuracies))
     change = _favorable_rates(decisions, held, favorable) - base
     lost = np.array(held.crossing.names)[change < -_GAINED]
+    interval_at = partial(_interval, decisions, held, criteria)
     return Point(
         error=1 - accuracy(held.y, decisions, sample_weight=weight),
         balanced_error=1 - balanced_accuracy(held.y, decisions, sample_weight=weight),
-        gaps={name: _interval(name, decisions, held, criteria) for name in criteria.names},
+        gaps={name: interval_at(name) for name in criteria.names},
         worst_group=held.crossing.names[worst],
         worst_group_accuracy=float(accuracies[worst]),
         share_positive=float(np.average(decisions == favorable, weights=weight)),
@@ -221,11 +252,15 @@ def _point(
         levelled_down=() if (change > _GAINED).any() else tuple(lost.tolist()),
         member=candidate.member,
         epoch=candidate.epoch,
+        n_rows=len(held.y),
         module=candidate.snapshot.member(candidate.member).cpu().eval(),
+        interval_at=interval_at,
     )
 
 
-def _interval(name: str, decisions: np.ndarray, held: Held, criteria: Criteria) -> GapInterval:
+def _interval(
+    decisions: np.ndarray, held: Held, criteria: Criteria, name: str, confidence: float = 0.95
+) -> GapInterval:
     """The interval of the largest gap among the rates and groupings of a criterion."""
     found = []
     with warnings.catch_warnings():
@@ -234,7 +269,13 @@ def _interval(name: str, decisions: np.ndarray, held: Held, criteria: Criteria) 
             for rate in criteria.rates_of(name):
                 found.append(
                     gap_of_classes(
-                        held.y, decisions, rate, grouping, held.sample_weight, held.n_classes
+                        held.y,
+                        decisions,
+                        rate,
+                        grouping,
+                        held.sample_weight,
+                        held.n_classes,
+                        confidence,
                     )
                 )
     return max(found, key=lambda interval: interval.gap)

@@ -18,9 +18,13 @@ if TYPE_CHECKING:
 _CHOICES = {
     "grouping": ("intersectional", "attributes"),
     "scoring": ("accuracy", "balanced_accuracy"),
-    "bins": ("tree", "quantile", None),
+    "bins": ("auto", "tree", "quantile", None),
+    "search": ("auto", "rules", "networks"),
+    "validation": ("auto", "split", "cross"),
 }
 _LEAST = {"n_points": 1, "n_members": 2, "batch_size": 1}
+_SMALL = 5_000
+"""Rows below which one validation part is too small to rank points."""
 
 
 @final
@@ -35,29 +39,58 @@ class Settings:
     hidden: tuple[int, ...]
     by: Literal["error", "balanced_error"]
     """What points are ranked by: "error" or "balanced_error"."""
+    search: Literal["rules", "networks"]
+    init: torch.nn.Module | None
+    group_thresholds: bool
     n_points: int
     n_members: int
+    validation: str
     validation_fraction: float
     bins: Any
     epochs: int | None
     batch_size: int
-    learning_rate: float
+    learning_rate: float | None
     weight_decay: float
+    patience: int | None
     device: torch.device
     verbose: int
 
     def training(self, n: int, seed: int) -> TrainingSettings:
-        """How to train on n rows: at least 12 epochs and 200 steps, unless told."""
+        """How to train on n rows: 200 steps at least, else about 800, in 12 to 24 epochs."""
         epochs = self.epochs
         if epochs is None:
-            epochs = max(12, round(200 * self.batch_size / max(n, self.batch_size)))
+            batches = max(1, round(n / self.batch_size))
+            epochs = max(-(-200 // batches), min(24, max(12, round(800 / batches))))
         return TrainingSettings(
             epochs=epochs,
             batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
+            learning_rate=self._rate(n) if self.learning_rate is None else self.learning_rate,
             weight_decay=self.weight_decay,
             seed=seed,
+            patience=self.patience,
         )
+
+    def _rate(self, n: int) -> float:
+        """Slow from a fitted network, or where each point's own network would overfit."""
+        if self.init is not None:
+            return 2e-3
+        return 5e-3 if self.search == "networks" and n < _SMALL else 2e-2
+
+    @property
+    def n_folds(self) -> int:
+        """Parts into which rows are dealt where each has its turn to choose."""
+        return max(2, round(1 / self.validation_fraction))
+
+    def crosses(self, n: int) -> bool:
+        """Whether each of n rows has its turn to choose."""
+        small = n < _SMALL and self.bins != "tree"
+        return self.validation == "cross" or (self.validation == "auto" and small)
+
+    def bins_for(self, n: int) -> Literal["tree", "quantile"] | None:
+        """Small tables have no use for bins."""
+        if self.bins == "auto":
+            return None if n < _SMALL or self.validation == "cross" else "tree"
+        return self.bins
 
 
 def read_settings(given: APFExClassifier) -> Settings:
@@ -71,19 +104,62 @@ def read_settings(given: APFExClassifier) -> Settings:
         factory=None if isinstance(given.model, str) else given.model,
         hidden=() if given.model == "linear" else _read_hidden(given.hidden),
         by="balanced_error" if given.scoring == "balanced_accuracy" else "error",
+        search=_read_search(given),
+        init=given.init,
+        group_thresholds=given.group_thresholds,
         n_points=given.n_points,
         n_members=given.n_members,
+        validation=given.validation,
         validation_fraction=given.validation_fraction,
         bins=given.bins,
         epochs=given.epochs,
         batch_size=given.batch_size,
         learning_rate=given.learning_rate,
         weight_decay=given.weight_decay,
+        patience=given.patience,
         device=_read_device(given.device),
         verbose=given.verbose,
     )
     settings.training(1, 0)  # checks its own part
     return settings
+
+
+def _read_search(given: APFExClassifier) -> Literal["rules", "networks"]:
+    """Rules need models of our own; a factory or a start is trained as it is."""
+    own = given.init is not None or not isinstance(given.model, str)
+    if given.init is not None and not isinstance(given.init, torch.nn.Module):
+        raise ValueError(
+            f"init must be a fitted torch.nn.Module or None, got {type(given.init).__name__}."
+        )
+    if given.search == "rules" and own:
+        what = "init" if given.init is not None else "a factory as model"
+        raise ValueError(
+            f"search must be 'networks' or 'auto' with {what}, got 'rules': rules have networks "
+            "of their own."
+        )
+    search = "networks" if own or given.search == "networks" else "rules"
+    if search == "networks":
+        if given.group_thresholds:
+            raise ValueError(
+                "group_thresholds must be False for networks, got True: only rules have them. "
+                "Leave search, init and model at their defaults."
+            )
+        if given.validation == "cross":
+            raise ValueError(
+                "validation must be 'split' or 'auto' for networks, got 'cross': every point is a "
+                "network of its own, which would have to be trained for every fold."
+            )
+    elif given.validation == "cross" and given.bins == "tree":
+        raise ValueError(
+            "bins must not be 'tree' with validation='cross', got 'tree': they are made with the "
+            "labels of all rows, and no row would be left that has not been seen. Use 'quantile'."
+        )
+    elif given.patience is not None:
+        raise ValueError(
+            f"patience must be None for rules, got {given.patience}: their networks are trained "
+            "to the end. Use search='networks'."
+        )
+    return search
 
 
 def read_bounds(max_gap: float | Mapping[str, float], names: Sequence[str]) -> dict[str, float]:

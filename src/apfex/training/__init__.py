@@ -1,18 +1,38 @@
 """Training many trade-offs together, as one population of models."""
 
 from apfex.training._aims import Aims, weight_ladder
-from apfex.training._population import Population, StackedMLP, StackedModules
+from apfex.training._cells import CellModel, CellSettings, RuleModel, fit_cells
+from apfex.training._mlp import StackedMLP
+from apfex.training._modules import StackedModules
+from apfex.training._population import Population
+from apfex.training._rows import TrainingRows
+from apfex.training._rules import (
+    Evidence,
+    RuleSettings,
+    fit_rules,
+    given_groups,
+    rule_scores,
+)
 from apfex.training._running import RunningMasses
-from apfex.training._train import TrainingRows, TrainingSettings, train_population
+from apfex.training._train import TrainingSettings, train_population
 
 __all__ = [
     "Aims",
+    "CellModel",
+    "CellSettings",
+    "Evidence",
     "Population",
+    "RuleModel",
+    "RuleSettings",
     "RunningMasses",
     "StackedMLP",
     "StackedModules",
     "TrainingRows",
     "TrainingSettings",
+    "fit_cells",
+    "fit_rules",
+    "given_groups",
+    "rule_scores",
     "train_population",
     "weight_ladder",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import final
 
 import torch
@@ -38,10 +39,19 @@ class RunningMasses:
     def update(
         self, decisions: Tensor, labels: Tensor, index: GroupIndex, sample_weight: Tensor | None
     ) -> Tensor:
-        """Add a batch; return the mean masses per batch, shape [..., k, 4]."""
+        """Add a batch; return the mean masses per batch, shape [..., k, 4].
+
+        ``sample_weight`` has shape [n], or any that fits the decisions.
+        """
         with torch.no_grad():
             masses = group_masses(decisions, labels, index, sample_weight)
             self._mean = torch.zeros_like(masses) if self._mean is None else self._mean
             self._mean = torch.lerp(self._mean, masses, self._share)
             self._steps += 1
             return self._mean / (1 - (1 - self._share) ** self._steps)
+
+    def of_members(self, members: Tensor) -> RunningMasses:
+        """What is remembered of some of the members, the first axis of the decisions."""
+        taken = copy.copy(self)
+        taken._mean = None if self._mean is None else self._mean[members]
+        return taken

@@ -4,61 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from apfex.objectives import Aggregate, gaps_of_masses
-from apfex.rates import GroupIndex
+from apfex.objectives import Aggregate
 from apfex.relaxations import Step, identity_step
+from apfex.training._adamw import StackedAdamW
 from apfex.training._aims import Aims
 from apfex.training._population import Population
-from apfex.training._running import RunningMasses
-
-_TINY = 1e-30
-"""A batch whose weights vanish in float32 teaches nothing, rather than NaN."""
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class TrainingRows:
-    """What members learn from.
-
-    Attributes
-    ----------
-    x : Tensor of shape [n, d]
-    y : int64 Tensor of shape [n]
-    codes : int64 Tensor of shape [a, n]
-        Groups of the rows, one row for each grouping.
-    n_groups : tuple of a numbers
-    sample_weight : Tensor of shape [n] or None
-
-    Examples
-    --------
-    >>> codes = torch.tensor([[0, 1, 0]])
-    >>> rows = TrainingRows(torch.zeros(3, 2), torch.tensor([0, 1, 1]), codes, (2,))
-    >>> rows.take(torch.tensor([1, 2])).y
-    tensor([1, 1])
-    """
-
-    x: Tensor
-    y: Tensor
-    codes: Tensor
-    n_groups: tuple[int, ...]
-    sample_weight: Tensor | None = None
-
-    def take(self, rows: Tensor) -> TrainingRows:
-        """Some of the rows."""
-        weight = None if self.sample_weight is None else self.sample_weight[rows]
-        return TrainingRows(self.x[rows], self.y[rows], self.codes[:, rows], self.n_groups, weight)
-
-    def indexes(self) -> list[GroupIndex]:
-        """One group index for each grouping."""
-        pairs = zip(self.codes, self.n_groups, strict=True)
-        return [GroupIndex(codes, None, k) for codes, k in pairs]
+from apfex.training._pressure import Pressure
+from apfex.training._rows import TrainingRows
+from apfex.training._stopping import EarlyStopping
 
 
 @final
@@ -78,6 +37,10 @@ class TrainingSettings:
         How the differences of a rate are summed up.
     seed : int
         Of the order of the rows.
+    patience : int or None
+        A member stops after so many looks in a row without a new best loss, as ``on_epoch`` of
+        :func:`train_population` reports it, and ends with the values of its best look. None: all
+        learn to the end, and end with the values they have then.
 
     Examples
     --------
@@ -92,6 +55,7 @@ class TrainingSettings:
     step: Step = identity_step
     aggregate: Aggregate = "rms"
     seed: int = 0
+    patience: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse settings out of range."""
@@ -102,6 +66,8 @@ class TrainingSettings:
             raise ValueError(f"learning_rate must be positive, got {self.learning_rate}.")
         if not self.weight_decay >= 0:
             raise ValueError(f"weight_decay must be at least 0, got {self.weight_decay}.")
+        if self.patience is not None and not self.patience >= 1:
+            raise ValueError(f"patience must be at least 1 or None, got {self.patience}.")
 
 
 def train_population(
@@ -109,7 +75,7 @@ def train_population(
     aims: Aims,
     rows: TrainingRows,
     settings: TrainingSettings | None = None,
-    on_epoch: Callable[[int], None] | None = None,
+    on_epoch: Callable[[int], Tensor | None] | None = None,
 ) -> None:
     """Train all members together, each towards its own aim.
 
@@ -122,14 +88,17 @@ def train_population(
     rows : TrainingRows
     settings : TrainingSettings, optional
     on_epoch : callable, optional
-        Called with the number of epochs done, after each; may look at the population.
+        Called with the number of epochs done, after each; may look at the population. With
+        ``patience`` it reports a loss per member [b] to minimise, for instance on validation
+        rows, or None in an epoch that does not count as a look. Members keep their numbers; the
+        losses of those that have stopped are not read.
 
     Notes
     -----
     Member i minimises ``CE + sum_j w[i, j] gap_j``. The gaps are functions of the running group
     masses, so their gradient by a row's score is an entry of a small table times the slope of the
     soft step, and the whole population needs one backward pass. Members do not touch each
-    other: one alone learns the same.
+    other: one alone learns the same, and those that stop leave the stack.
 
     Examples
     --------
@@ -141,36 +110,114 @@ def train_population(
     >>> train_population(population, weight_ladder(("dp",), 4), rows, settings)
     """
     settings = settings or TrainingSettings()
-    n_aims = len(rows.n_groups) * len(aims.rates)
-    if aims.n_members != population.n_members or aims.weights.shape[1] != n_aims:
-        raise ValueError(
-            f"aims must have shape [{population.n_members}, {n_aims}] (members, groupings times "
-            f"rates), got {list(aims.weights.shape)}."
-        )
+    _check(population, aims, rows, settings, on_epoch)
     batches = _Batches(len(rows.y), settings)
-    optimizer = torch.optim.AdamW(
-        population.parameters(),
-        lr=settings.learning_rate,
-        weight_decay=settings.weight_decay,
-        foreach=True,
-    )
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
-        optimizer, settings.epochs * batches.per_epoch
-    )
-    pressure = _Pressure(aims, len(rows.n_groups), batches.per_epoch, settings)
+    learners = _Learners.of(population, aims, rows, settings, batches.per_epoch)
+    stopping = EarlyStopping(population, settings.patience) if settings.patience else None
     with _own_randomness(settings.seed, rows.x.device):
         for epoch in range(settings.epochs):
-            population.train()
-            for chosen in batches.of(epoch):
-                batch = rows.take(chosen.to(rows.y.device))
-                scores = population.scores(batch.x)
-                optimizer.zero_grad()
-                torch.autograd.backward(scores, pressure.slope(scores.detach(), batch))
-                optimizer.step()
-                schedule.step()
-            population.train(False)
-            if on_epoch is not None:
-                on_epoch(epoch + 1)
+            learners.learn(batches.of(epoch, rows.x.device))
+            learners.report_to(population)
+            losses = None if on_epoch is None else on_epoch(epoch + 1)
+            if stopping is None or losses is None:
+                continue
+            learners = learners.keep(stopping.look(losses))
+            if not len(learners.members):
+                return
+    if stopping is not None:
+        stopping.restore()
+
+
+def _check(
+    population: Population,
+    aims: Aims,
+    rows: TrainingRows,
+    settings: TrainingSettings,
+    on_epoch: Callable[[int], Tensor | None] | None,
+) -> None:
+    b, n, n_aims = population.n_members, len(rows.y), len(rows.n_groups) * len(aims.rates)
+    if list(aims.weights.shape) != [b, n_aims]:
+        raise ValueError(
+            f"aims must have shape [{b}, {n_aims}] (members, groupings times rates), got "
+            f"{list(aims.weights.shape)}."
+        )
+    shape = [n] if rows.sample_weight is None else list(rows.sample_weight.shape)
+    if shape not in ([n], [b, n]):
+        raise ValueError(
+            f"sample_weight must have shape [{n}] (rows) or [{b}, {n}] (members, rows), got "
+            f"{shape}."
+        )
+    if settings.patience is not None and on_epoch is None:
+        raise ValueError(
+            f"on_epoch must report losses for patience={settings.patience}, got None; pass one, or "
+            "patience=None."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Learners:
+    """All that has a member axis, of the members that go on."""
+
+    members: Tensor
+    population: Population
+    rows: TrainingRows
+    pressure: Pressure
+    optimizer: StackedAdamW
+
+    @staticmethod
+    def of(
+        population: Population,
+        aims: Aims,
+        rows: TrainingRows,
+        settings: TrainingSettings,
+        per_epoch: int,
+    ) -> _Learners:
+        """All members, before the first step."""
+        device = rows.x.device
+        aims = replace(aims, weights=aims.weights.to(device))
+        return _Learners(
+            torch.arange(population.n_members, device=device),
+            population,
+            rows,
+            Pressure(aims, len(rows.n_groups), per_epoch, settings.step, settings.aggregate),
+            StackedAdamW(
+                population.parameters(),
+                settings.learning_rate,
+                settings.weight_decay,
+                settings.epochs * per_epoch,
+            ),
+        )
+
+    def learn(self, batches: Iterator[Tensor]) -> None:
+        """One epoch."""
+        self.population.train()
+        for chosen in batches:
+            batch = self.rows.take(chosen)
+            scores = self.population.scores(batch.x)
+            self.optimizer.zero_grad()
+            torch.autograd.backward(scores, self.pressure.slope(scores.detach(), batch))
+            self.optimizer.step()
+        self.population.train(False)
+
+    def report_to(self, population: Population) -> None:
+        """Write what was learned into the population of all."""
+        if self.population is not population:
+            for own, everyone in zip(self.population.values(), population.values(), strict=True):
+                everyone[self.members] = own
+
+    def keep(self, going: Tensor) -> _Learners:
+        """Those of all members [b] that go on."""
+        kept = going[self.members].nonzero().squeeze(1)
+        if len(kept) == len(self.members):
+            return self
+        population = self.population.of_members(kept)
+        return _Learners(
+            self.members[kept],
+            population,
+            self.rows.of_members(kept),
+            self.pressure.of_members(kept),
+            self.optimizer.of_members(kept, population.parameters()),
+        )
 
 
 @contextmanager
@@ -190,52 +237,7 @@ class _Batches:
         whole, rest = divmod(n, self.size)
         self.per_epoch = whole + (2 * rest >= self.size)
 
-    def of(self, epoch: int) -> Iterator[Tensor]:
+    def of(self, epoch: int, device: torch.device) -> Iterator[Tensor]:
         generator = torch.Generator().manual_seed(self._seed * 1_000_003 + epoch)
-        order = torch.randperm(self._n, generator=generator)
+        order = torch.randperm(self._n, generator=generator).to(device)
         return iter(order.split(self.size)[: self.per_epoch])
-
-
-class _Pressure:
-    """Slope of every member's loss by its scores."""
-
-    def __init__(
-        self, aims: Aims, n_groupings: int, memory: int, settings: TrainingSettings
-    ) -> None:
-        self._rates, self._settings = aims.rates, settings
-        self._weights = aims.weights.chunk(n_groupings, 1) if n_groupings else ()
-        self._running = [RunningMasses(memory) for _ in range(n_groupings)]
-
-    def slope(self, scores: Tensor, batch: TrainingRows) -> Tensor:
-        """Slope by scores [b, n] or [b, n, c]; each member's loss is a mean over rows."""
-        is_multiclass = scores.ndim == 3
-        weight = batch.sample_weight
-        weight = torch.ones(len(batch.y)).to(batch.x) if weight is None else weight
-        scores.requires_grad_()
-        with torch.enable_grad():
-            p = torch.softmax(scores, 2).mT if is_multiclass else torch.sigmoid(scores)
-            decisions = self._settings.step(p)
-        labels = F.one_hot(batch.y, scores.shape[2]).T if is_multiclass else batch.y
-        task = (p.detach() - labels) * (weight / weight.sum().clamp_min(_TINY))
-        worth = self._worth(decisions.detach(), labels, batch)
-        (fairness,) = torch.autograd.grad(decisions, scores, worth * weight)
-        return (task.mT if is_multiclass else task) + fairness
-
-    def _worth(self, decisions: Tensor, labels: Tensor, batch: TrainingRows) -> Tensor:
-        """What a row's decision adds to the weighted gaps, shape of the decisions."""
-        total = torch.zeros_like(decisions)
-        for index, running, weights in zip(
-            batch.indexes(), self._running, self._weights, strict=True
-        ):
-            masses = running.update(decisions, labels, index, batch.sample_weight)
-            _, slopes = gaps_of_masses(masses, self._rates, self._settings.aggregate)
-            shares = weights.to(slopes)  # [b, r]
-            if labels.ndim == 2:
-                shares = shares.unsqueeze(1) / len(labels)  # the mean over classes
-            table = (shares[..., None, None] * slopes).sum(-3)[..., :2].flatten(-2)
-            cells = index.cells(labels)
-            if cells.ndim == 1:
-                total += table.index_select(-1, cells)
-            else:
-                total += table.gather(-1, cells.expand(len(table), *cells.shape))
-        return total

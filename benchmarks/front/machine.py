@@ -1,0 +1,34 @@
+"""The machine and the packages that a run was made with, in one line."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import apfex
+
+PACKAGES = ("apfex", "torch", "scikit-learn", "fairlearn", "torchjd", "fairret", "oxonfair")
+
+
+def describe() -> str:
+    """CPU model, cores, Python and packages; times compare only where this line is the same."""
+    python = f"Python {platform.python_version()}"
+    packages = ", ".join(f"{package} {_version_of(package)}" for package in PACKAGES)
+    return f"{_model()}, {os.cpu_count()} cores, 1 thread per run; {python}, {packages}"
+
+
+def _model() -> str:
+    model = platform.processor() or platform.machine()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), model)
+    return model
+
+
+def _version_of(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # apfex may be on the path without being installed
+        return apfex.__version__ if package == "apfex" else "missing"

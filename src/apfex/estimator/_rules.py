@@ -1,0 +1,179 @@
+"""The front by rules: the points share their networks, and differ in how they decide by them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from apfex.estimator._inputs import Rows
+from apfex.estimator._measure import Candidate, Encoder, Found, check_measurable, score
+from apfex.estimator._prepare import encode, fit_encoder, held_rows
+from apfex.estimator._progress import Show, progress
+from apfex.estimator._settings import Settings
+from apfex.estimator._split import check_enough, deal, split, strata
+from apfex.training import (
+    Aims,
+    CellModel,
+    CellSettings,
+    Evidence,
+    RuleModel,
+    fit_cells,
+    fit_rules,
+    given_groups,
+    rule_scores,
+    weight_ladder,
+)
+
+_RULES_PER_MEMBER = 3
+_LADDER = {"largest": 4.0, "steps": 7}
+_KINDS = 2
+"""Linear models and networks, one after the other."""
+
+
+def search_rules(rows: Rows, settings: Settings, seed: int) -> Found:
+    """Fit rules to some rows, and measure them on others."""
+    check_enough(rows)
+    crosses = settings.crosses(len(rows.y))
+    everything = np.arange(len(rows.y))
+    parts = (everything, everything) if crosses else split(rows, settings.validation_fraction, seed)
+    held = held_rows(rows, parts[1])
+    check_measurable(held, settings.criteria)
+    training = settings.training(len(parts[0]), seed)
+    with progress(settings.verbose, _KINDS * training.epochs) as show:
+        fitted = _Fitted.to(rows, parts[0], settings, seed, show)
+        rule_set = RuleSet(fitted.model, fitted.rules())
+        decisions = fitted.cross_decide() if crosses else fitted.decide(rule_set, rows, parts[1])
+        scored = score(decisions, held, settings.criteria, settings.by)
+        show(_KINDS * training.epochs, scored.best)
+    small = decisions.to(torch.int16).cpu().numpy()
+    candidates = [
+        Candidate(
+            int(rule),
+            training.epochs,
+            small[rule],
+            scored.values[rule],
+            bool(scored.trivial[rule]),
+            rule_set,
+        )
+        for rule in np.flatnonzero(fitted.is_finite() & np.isfinite(scored.values).all(1))
+    ]
+    return Found(candidates, held, fitted.encoder)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RuleSet:
+    """All rules of one fit, and the model that they decide by."""
+
+    model: CellModel
+    rules: Tensor
+    """[b, j, k, c]"""
+
+    def member(self, index: int) -> nn.Module:
+        """A rule with its networks as a module."""
+        return RuleModel(self.model, self.rules[index])
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """What the rules of one fit are made from."""
+
+    encoder: Encoder
+    model: CellModel
+    evidence: Evidence
+    folds: Tensor
+    aims: Aims
+    parents: Sequence[Tensor]
+    settings: Settings
+
+    @staticmethod
+    def to(rows: Rows, part: np.ndarray, settings: Settings, seed: int, show: Show) -> _Fitted:
+        """Train the networks on some of the rows."""
+        encoder = fit_encoder(rows, part, settings)
+        x = encode(encoder, rows, part, settings)
+        made = CellSettings(settings.hidden, settings.n_folds, settings.training(len(part), seed))
+        cells = torch.from_numpy(strata(rows)[part]).to(x.device)
+        folds = torch.from_numpy(deal(strata(rows)[part], made.folds, seed)).to(x.device)
+        weight = rows.sample_weight
+        weight = None if weight is None else torch.from_numpy(weight[part]).to(x)
+        shape = (1 if rows.crossing is None else len(rows.crossing), len(rows.classes))
+        done = iter(range(1, _KINDS * made.training.epochs + 1))
+        model, unseen = fit_cells(
+            x, cells, shape, folds, made, weight, lambda _: show(next(done), [])
+        )
+        evidence = Evidence(unseen, cells, weight)
+        return _Fitted(
+            encoder,
+            model,
+            evidence.given_groups() if settings.group_thresholds else evidence,
+            folds,
+            _aims(settings, len(rows.groupings)),
+            [torch.from_numpy(parents).to(x.device) for parents in _parents(rows)],
+            settings,
+        )
+
+    def rules(self, part: Tensor | None = None) -> Tensor:
+        """Rules [b, j, k, c] by all that is known, or by some of the rows."""
+        evidence = self.evidence if part is None else self.evidence.take(part)
+        weight = _class_weight(evidence) if self.settings.by == "balanced_error" else None
+        return fit_rules(evidence, self.aims, self.parents, class_weight=weight)
+
+    def is_finite(self) -> bool:
+        """Whether the training has not diverged."""
+        return bool(self.evidence.probabilities.isfinite().all())
+
+    def cross_decide(self) -> Tensor:
+        """Decisions [b, n] on all rows, each by networks and rules that have not seen it."""
+        decided = torch.empty(self.aims.n_members, len(self.folds), dtype=torch.int64)
+        decided = decided.to(self.folds.device)
+        for fold in self.folds.unique():
+            others = self.folds == fold
+            rules = self.rules(~others)
+            decided[:, others] = _decisions(rules, self.evidence.probabilities[others])
+        return decided
+
+    def decide(self, rule_set: RuleSet, rows: Rows, part: np.ndarray) -> Tensor:
+        """Decisions [b, n] on other rows."""
+        x = encode(self.encoder, rows, part, self.settings)
+        with torch.no_grad():
+            q = torch.cat([self.model(chunk) for chunk in x.split(2**14)])
+        if self.settings.group_thresholds and rows.crossing is not None:
+            q = given_groups(q, torch.from_numpy(rows.crossing.codes[part]).to(q.device))
+        return _decisions(rule_set.rules, q)
+
+
+def _decisions(rules: Tensor, probabilities: Tensor) -> Tensor:
+    scores = rule_scores(rules, probabilities)
+    return (scores > 0).long() if scores.ndim == 2 else scores.argmax(2)
+
+
+def _aims(settings: Settings, n_groupings: int) -> Aims:
+    if not settings.criteria.names:
+        return Aims((), torch.zeros(1, 0))
+    count = _RULES_PER_MEMBER * settings.n_members
+    ladder = weight_ladder(settings.criteria.rates, count, **_LADDER)
+    return Aims(ladder.rates, ladder.weights.repeat(1, n_groupings))
+
+
+def _parents(rows: Rows) -> list[np.ndarray]:
+    """For each grouping the group that a cell of the crossing belongs to."""
+    if rows.crossing is None:
+        return []
+    found = []
+    for grouping in rows.groupings:
+        parents = np.zeros(len(rows.crossing), dtype=np.int64)
+        parents[rows.crossing.codes] = grouping.codes
+        found.append(parents)
+    return found
+
+
+def _class_weight(evidence: Evidence) -> Tensor:
+    """Classes count alike, so rows of a rare one count more."""
+    c = evidence.probabilities.shape[2]
+    own = torch.nn.functional.one_hot(evidence.cells % c, c).to(evidence.probabilities)
+    return 1 / (c * (evidence.shares() @ own).clamp_min(1e-6))

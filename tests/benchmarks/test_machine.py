@@ -1,0 +1,26 @@
+# pyright: reportMissingImports=false
+import os
+import platform
+from importlib.metadata import PackageNotFoundError
+
+import torch
+from front import machine
+
+import apfex
+
+
+def test_the_line_tells_cores_python_and_packages():
+    line = machine.describe()
+    assert f"{os.cpu_count()} cores" in line
+    assert f"Python {platform.python_version()}" in line
+    assert f"torch {torch.__version__}" in line
+
+
+def test_without_metadata_our_version_is_that_of_the_source(monkeypatch):
+    def missing(package):
+        raise PackageNotFoundError(package)
+
+    monkeypatch.setattr(machine, "version", missing)
+    line = machine.describe()
+    assert f"apfex {apfex.__version__}" in line
+    assert "fairlearn missing" in line

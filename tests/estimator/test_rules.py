@@ -1,0 +1,135 @@
+"""The front by rules: honest on small tables, and groups known only where asked for."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from tests.estimator.tables import DATA, FRESH, fitted, quick
+
+from apfex import make_biased
+from apfex.estimator import APFExClassifier
+from apfex.estimator._split import deal
+from apfex.metrics import accuracy, dp_gap
+
+BIG = make_biased(n=6000, random_state=3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_small_table_of_noise_does_not_fool_itself(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(240, 12)), rng.integers(0, 2, 240)
+    group = rng.integers(0, 2, 240)
+    clf = APFExClassifier(max_gap=1.0, random_state=seed, epochs=60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # all points may be trivial, and told so
+        clf.fit(X, y, sensitive_features=group)
+    assert min(point.error for point in clf.front_) > 0.4  # in-sample it would be far below
+
+
+def test_on_small_tables_all_rows_choose_and_on_large_ones_some():
+    assert fitted().front_[0].n_rows == 600
+    assert fitted(validation="split", validation_fraction=0.25).front_[0].n_rows == 150
+    large = quick(epochs=1).fit(BIG.X, BIG.y, sensitive_features=BIG.sensitive)
+    assert large.front_[0].n_rows == 1200
+
+
+def test_folds_are_even_within_each_stratum():
+    parts = np.repeat([0, 1, 2], [100, 7, 43])
+    folds = deal(parts, 5, seed=0)
+    for part in range(3):
+        counts = np.bincount(folds[parts == part], minlength=5)
+        assert counts.max() - counts.min() <= 1
+
+
+def test_the_front_holds_on_fresh_rows():
+    clf = APFExClassifier(max_gap=1.0, random_state=0).fit(
+        BIG.X, BIG.y, sensitive_features=BIG.sensitive
+    )
+    fresh = make_biased(n=6000, random_state=4)
+    gaps = []
+    for place, point in enumerate(clf.front_):
+        decided = clf.at(place).predict(fresh.X)
+        assert abs(1 - accuracy(fresh.y, decided) - point.error) < 0.04
+        gaps.append(dp_gap(fresh.y, decided, sensitive_features=fresh.sensitive))
+    assert min(gaps) < max(gaps) / 2
+
+
+def test_balanced_scoring_serves_the_rare_class():
+    rare = np.flatnonzero((BIG.y == 0) | (np.arange(6000) % 8 == 0))
+    X, y, sensitive = BIG.X.iloc[rare], BIG.y[rare], BIG.sensitive.iloc[rare]
+    recalls = []
+    for scoring in ("accuracy", "balanced_accuracy"):
+        clf = quick(scoring=scoring, epochs=8).fit(X, y, sensitive_features=sensitive)
+        recalls.append(clf.at(0).predict(X)[y == 1].mean())
+    assert recalls[1] > recalls[0] + 0.1
+
+
+@pytest.fixture(scope="module")
+def clf():
+    return fitted(group_thresholds=True)
+
+
+class TestGroupThresholds:
+    def test_decisions_depend_on_the_group_of_the_row(self, clf):
+        other = int(np.flatnonzero((FRESH.sensitive != FRESH.sensitive.iloc[0]).all(axis=1))[0])
+        rows = FRESH.X.iloc[:20]
+        scores = []
+        for row in (0, other):
+            group = FRESH.sensitive.iloc[[row] * 20].set_axis(rows.index)
+            scores.append(clf.at(-1).decision_function(rows, sensitive_features=group))
+        assert not np.allclose(*scores)
+
+    def test_predict_asks_for_the_groups(self, clf):
+        with pytest.raises(ValueError, match="must be given at predict with group_thresholds"):
+            clf.predict(FRESH.X)
+        with pytest.raises(ValueError, match="one row for each of the"):
+            clf.predict(FRESH.X, sensitive_features=FRESH.sensitive.to_numpy()[:5])
+        assert set(clf.predict(FRESH.X, sensitive_features=FRESH.sensitive)) <= {0, 1}
+
+    def test_a_group_never_seen_is_decided_by_the_guess(self, clf):
+        unknown = FRESH.sensitive.assign(**{FRESH.sensitive.columns[0]: "never seen"})
+        with pytest.warns(UserWarning, match="did not occur|unseen|not seen"):
+            scores = clf.decision_function(FRESH.X, sensitive_features=unknown)
+        assert np.isfinite(scores).all()
+
+    def test_the_audit_passes_the_groups_on(self, clf):
+        audit = clf.audit(FRESH.X, FRESH.y, sensitive_features=FRESH.sensitive)
+        assert np.isfinite(audit.gaps["gap"]).all()
+
+    def test_named_columns_are_taken_from_the_table(self):
+        X = DATA.X.assign(**{name: DATA.sensitive[name] for name in DATA.sensitive})
+        clf = quick(group_thresholds=True, sensitive=list(DATA.sensitive)).fit(X, DATA.y)
+        assert clf.predict(X).shape == DATA.y.shape
+
+    def test_without_them_predict_refuses_groups(self):
+        with pytest.raises(ValueError, match="this model decides without them"):
+            fitted().predict(FRESH.X, sensitive_features=FRESH.sensitive)
+
+
+BAD = {
+    "rules of a factory": (
+        {"search": "rules", "model": torch.nn.Linear},
+        "search must be 'networks' or 'auto' with a factory",
+    ),
+    "thresholds of networks": (
+        {"search": "networks", "group_thresholds": True},
+        "group_thresholds must be False for networks",
+    ),
+    "networks crossed": ({"search": "networks", "validation": "cross"}, "validation must be"),
+    "patience of rules": ({"patience": 3}, "patience must be None for rules, got 3"),
+    "bins by labels": ({"bins": "tree", "validation": "cross"}, "bins must not be 'tree'"),
+    "unknown search": ({"search": "grid"}, r"search must be one of .*, got 'grid'"),
+    "no module": ({"init": "model.pt"}, "init must be a fitted torch.nn.Module or None, got str"),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD.values(), ids=BAD.keys())
+def test_settings_that_do_not_go_together_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        quick(**changes).fit(DATA.X, DATA.y, sensitive_features=DATA.sensitive)
+
+
+def test_networks_stop_early():
+    clf = fitted(search="networks", patience=2, epochs=30)
+    assert len(clf.front_) >= 1

@@ -1,0 +1,88 @@
+"""Cell models say what they would say of a row that they have not seen."""
+
+import pytest
+import torch
+
+from apfex.training import CellModel, CellSettings, RuleModel, TrainingSettings, fit_cells
+from apfex.training._cells import _best_shares
+
+TRAINING = TrainingSettings(epochs=60, learning_rate=2e-2, weight_decay=0.1)
+
+
+def make_rows(n=240, seed=0, crossed=False):
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(n, 3, generator=generator)
+    labels = (x[:, 0] * x[:, 1] > 0) if crossed else (x[:, 0] > 0)
+    groups = torch.randint(2, (n,), generator=generator)
+    return x, groups * 2 + labels.long(), torch.arange(n) % 4
+
+
+@pytest.mark.parametrize("hidden", [(), (8,)])
+def test_a_row_has_no_part_in_its_own_prediction(hidden):
+    x, cells, folds = make_rows()
+    settings = CellSettings(hidden, training=TrainingSettings(epochs=5))
+    changed = cells.clone()
+    changed[7] = (cells[7] + 1) % 4
+    parts = [fit_cells(x, part, (2, 2), folds, settings)[1][7] for part in (cells, changed)]
+    if not hidden:  # a share between two kinds is chosen by all rows
+        torch.testing.assert_close(parts[0], parts[1], rtol=0, atol=0)
+    weights = torch.ones(240)
+    weights[folds == folds[7]] = 1e-3  # nor have the rows of its fold
+    weighted = fit_cells(x, cells, (2, 2), folds, settings, weights)[1][7]
+    if not hidden:
+        torch.testing.assert_close(parts[0], weighted)
+
+
+def test_probabilities_are_a_mean_over_the_networks():
+    x, cells, folds = make_rows()
+    model, unseen = fit_cells(x, cells, (2, 2), folds, CellSettings((8,), training=TRAINING))
+    torch.testing.assert_close(model(x).sum((1, 2)), torch.ones(240))
+    torch.testing.assert_close(unseen.sum((1, 2)), torch.ones(240))
+    assert sum(model.weights) == pytest.approx(1)
+    parts = zip(model.weights, model.networks, strict=True)
+    total = sum(weight * torch.softmax(network(x), 1) for weight, network in parts)
+    torch.testing.assert_close(model(x).flatten(1), total)
+
+
+def test_networks_are_used_where_linear_models_know_nothing():
+    x, cells, folds = make_rows(n=1200, crossed=True)
+    model, unseen = fit_cells(x, cells, (2, 2), folds, CellSettings((32,), training=TRAINING))
+    right = (unseen[:, :, 1].sum(1) > 0.5) == (cells % 2 == 1)
+    assert right.float().mean() > 0.9
+    share = sum(
+        w for w, n in zip(model.weights, model.networks, strict=True) if len([*n.children()]) > 1
+    )
+    assert share > 0.8
+
+
+def test_linear_models_are_used_where_networks_overfit():
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(60, 40, generator=generator)
+    cells = torch.randint(4, (60,), generator=generator)
+    settings = CellSettings((64,), training=TrainingSettings(epochs=200, learning_rate=2e-2))
+    model, unseen = fit_cells(x, cells, (2, 2), torch.arange(60) % 4, settings)
+    assert len(model.networks) >= 4
+    loss = -unseen.flatten(1).gather(1, cells[:, None]).log().mean()
+    assert float(loss) < 3  # networks that learn noise by heart are far beyond
+
+
+def test_a_kind_that_diverges_is_left_out():
+    cells = torch.arange(6) % 4
+    linear = torch.full((6, 4), 0.25)
+    networks = torch.full((6, 4), torch.nan)
+    assert _best_shares(torch.stack([linear, networks]), cells, torch.ones(6)) == [1.0, 0.0]
+    assert _best_shares(torch.stack([networks, linear]), cells, torch.ones(6)) == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("c", [2, 3])
+def test_a_rule_model_decides_as_its_rule(c):
+    cells = CellModel([torch.nn.Linear(3, 2 * c)], [1.0], (2, c))
+    rule = torch.randn(1 if c == 2 else c, 2, c)
+    x = torch.randn(50, 3)
+    scores = torch.einsum("nkc,jkc->nj", cells(x), rule)
+    logits = RuleModel(cells, rule)(x)
+    if c == 2:
+        assert ((logits > 0) == (scores > 0)).all()
+    else:
+        positive = (scores > 1e-6).any(1)
+        assert (logits.argmax(1) == scores.argmax(1))[positive].all()
