@@ -35,8 +35,9 @@ class Row:
         return list(dict.fromkeys(self.encoding[gap] for gap in GAPS))
 
     def cost(self, field: str) -> str:
-        """Mean of a field for each of the inputs."""
-        return "/".join(_short(np.mean([r[field] for r in self.records[e]])) for e in self.inputs())
+        """Mean of a field for each of the inputs; "-" where no record has it."""
+        found = ([r[field] for r in self.records[e] if field in r] for e in self.inputs())
+        return "/".join(_short(np.mean(values)) if values else "-" for values in found)
 
 
 def make_row(method: str, records: Sequence[Record], pooling: str) -> Row | None:
@@ -80,7 +81,7 @@ def _scores_of(records: Sequence[Record], pooling: str) -> Scores:
 
 
 def _score_of(record: Record, gap: str, pooling: str) -> float:
-    by_bound = pooling == "bound" and record["hypervolume_by_bound"]
+    by_bound = pooling == "bound" and record.get("hypervolume_by_bound")
     return record["hypervolume_by_bound" if by_bound else "hypervolume"][gap]
 
 
