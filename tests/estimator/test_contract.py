@@ -89,7 +89,8 @@ def ends(weights, repeat, seeds, front_end):
     rows = np.repeat(np.arange(len(DATA.y)), weights if repeat else 1)
     weight = None if repeat else weights.astype(float)
     for seed in seeds:
-        clf = quick(random_state=seed, model="linear", batch_size=64 * len(rows) // len(DATA.y))
+        batch_size = 64 * len(rows) // len(DATA.y)
+        clf = quick(random_state=seed, model="linear", batch_size=batch_size, epochs=30)
         clf.fit(
             DATA.X.iloc[rows],
             DATA.y[rows],
@@ -123,7 +124,7 @@ def test_removing_rows_equals_weighting_them_down_up_to_noise():
     away = (DATA.y == 1) & (np.arange(len(DATA.y)) % 2 == 0)
     tiny = []
     for seed in seeds:
-        clf = quick(random_state=seed, model="linear")
+        clf = quick(random_state=seed, model="linear", epochs=30)
         weight = np.where(away, 1e-9, 1.0)
         clf.fit(DATA.X, DATA.y, sensitive_features=DATA.sensitive, sample_weight=weight)
         tiny.append(clf.at(0).predict(FRESH.X).mean())

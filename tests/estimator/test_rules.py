@@ -133,3 +133,30 @@ def test_settings_that_do_not_go_together_are_refused(changes, message):
 def test_networks_stop_early():
     clf = fitted(search="networks", patience=2, epochs=30)
     assert len(clf.front_) >= 1
+
+
+def test_with_many_groups_no_point_is_a_constant_in_disguise():
+    rng = np.random.default_rng(2)
+    n, k = 3000, 40
+    group = rng.integers(0, k, n)
+    X = np.c_[rng.normal(size=(n, 4)), group % 5 + rng.normal(size=n)]
+    y = (X[:, 0] + 0.5 * (group % 5 > 2) + 0.5 * rng.normal(size=n) > 0.3).astype(int)
+    clf = APFExClassifier(max_gap=1.0, random_state=2, epochs=60)
+    clf.fit(X[:2000], y[:2000], sensitive_features=group[:2000])
+    shown = [place for place, point in enumerate(clf.front_) if not point.trivial]
+    assert len(shown) > 2
+    for place in shown:
+        decided = clf.at(place).predict(X[2000:])
+        assert decided.min() < decided.max()
+        assert abs(1 - accuracy(y[2000:], decided) - clf.front_[place].error) < 0.08
+
+
+def test_score_takes_the_groups_that_predict_needs(clf):
+    found = clf.score(FRESH.X, FRESH.y, sensitive_features=FRESH.sensitive)
+    decided = clf.predict(FRESH.X, sensitive_features=FRESH.sensitive)
+    assert found == accuracy(FRESH.y, decided)
+
+
+def test_thinning_keeps_the_most_accurate_point():
+    whole, thin = fitted(n_points=30, n_members=16), fitted(n_points=2, n_members=16, max_gap=0.1)
+    assert thin.front_[0].error == whole.front_[0].error

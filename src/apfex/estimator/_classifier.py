@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
 from apfex.estimator._audit import Audit, audit_decisions
@@ -33,9 +34,9 @@ from apfex.estimator._settings import read_bounds, read_settings
 class APFExClassifier(ClassifierMixin, BaseEstimator):
     """A classifier with the whole front of accuracy and intersectional fairness.
 
-    One ``fit`` trains a population of small networks, each towards another trade-off between
-    the task and the gaps of the sensitive attributes' crossing. ``front_`` shows the points,
-    ``select`` and ``at`` hand them out as classifiers of their own.
+    One ``fit`` explores the trade-offs between the task and the gaps of the sensitive attributes'
+    crossing, by decision rules on a few networks or by a network for each. ``front_`` shows the
+    points, ``select`` and ``at`` hand them out as classifiers of their own.
 
     Parameters
     ----------
@@ -71,10 +72,12 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         Whether decisions may depend on the group of the row itself, which ``predict`` then needs.
         This treats people with the same inputs differently by their group.
     validation : {"auto", "split", "cross"}
-        "split": some rows choose, and make no gradients. "cross": each row has its turn, and what
-        is handed out is fitted to all rows. "auto": "cross" for rules on fewer than 5,000 rows.
+        "split": some rows choose, and make no gradients. "cross": each row has its turn; the
+        figures of a point are then those of rules fitted without the row, and what is handed out
+        is fitted to all rows. "auto": "cross" for rules on fewer than 5,000 rows.
     validation_fraction : float
-        Share of the rows that choose at a time.
+        Share of the rows that choose at a time; rules are made with about one over it networks,
+        from 2 to 10.
     n_members : int
         Networks trained together, or a third of the number of rules.
     epochs, batch_size, learning_rate, weight_decay, hidden
@@ -110,7 +113,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     A trivial model takes no other off the front; one at most is shown. A group without rows that
     count among the validation rows is left out of the gap, with a warning; if fewer than two
     groups are left, ``fit`` refuses. Columns that are constant, or missing throughout, are left
-    out. A single row of a class is for training.
+    out. A single row of a class is for training. A fitted classifier holds labels and groups of
+    the rows that chose its points (for intervals at other confidences), and so does its pickle.
 
     Examples
     --------
@@ -271,7 +275,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         groups = self._groups_of(X, sensitive_features)
         x = torch.from_numpy(self._encoder.transform(self._inputs(X)))
         module = self.front_[self.point_].module
-        if isinstance(self.model, str):  # in float64 the order of rows leaves no trace
+        if isinstance(self.model, str) and self.init is None:
+            # in float64 the order of rows leaves no trace
             module, x = copy.deepcopy(module).double(), x.double()
         with torch.no_grad():
             scores = (module(x) if groups is None else module(x, groups)).numpy()
@@ -291,6 +296,13 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         scores = self.decision_function(X, sensitive_features=sensitive_features)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)
         return self.classes_[codes]
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+    ) -> float:
+        """Accuracy; ``sensitive_features`` are needed with ``group_thresholds``."""
+        decided = self.predict(X, sensitive_features=sensitive_features)
+        return float(accuracy_score(y, decided, sample_weight=sample_weight))
 
     def audit(
         self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None

@@ -222,7 +222,8 @@ def _thin(leading: Sequence[Candidate], settings: Settings) -> list[Candidate]:
     favourite = usable[:1]
     places = np.linspace(0, len(leading) - 1, settings.n_points).round().astype(int).tolist()
     if favourite and favourite[0] not in places:
-        nearest = min(range(len(places)), key=lambda i: abs(places[i] - favourite[0]))
+        inner = range(1 if len(places) > 1 else 0, max(len(places) - 1, min(len(places), 2)))
+        nearest = min(inner, key=lambda i: abs(places[i] - favourite[0]))
         places[nearest] = favourite[0]
     return [leading[place] for place in places]
 

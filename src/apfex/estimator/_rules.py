@@ -31,8 +31,6 @@ from apfex.training import (
 
 _RULES_PER_MEMBER = 3
 _LADDER = {"largest": 4.0, "steps": 7}
-_KINDS = 2
-"""Linear models and networks, one after the other."""
 
 
 def search_rules(rows: Rows, settings: Settings, seed: int) -> Found:
@@ -44,12 +42,14 @@ def search_rules(rows: Rows, settings: Settings, seed: int) -> Found:
     held = held_rows(rows, parts[1])
     check_measurable(held, settings.criteria)
     training = settings.training(len(parts[0]), seed)
-    with progress(settings.verbose, _KINDS * training.epochs) as show:
+    kinds = 1 + bool(settings.hidden)  # linear models, then networks
+    with progress(settings.verbose, kinds * training.epochs) as show:
         fitted = _Fitted.to(rows, parts[0], settings, seed, show)
         rule_set = RuleSet(fitted.model, fitted.rules())
         decisions = fitted.cross_decide() if crosses else fitted.decide(rule_set, rows, parts[1])
         scored = score(decisions, held, settings.criteria, settings.by)
-        show(_KINDS * training.epochs, scored.best)
+        show(kinds * training.epochs, scored.best)
+    trivial = scored.trivial | fitted.is_constant(rule_set)
     small = decisions.to(torch.int16).cpu().numpy()
     candidates = [
         Candidate(
@@ -57,7 +57,7 @@ def search_rules(rows: Rows, settings: Settings, seed: int) -> Found:
             training.epochs,
             small[rule],
             scored.values[rule],
-            bool(scored.trivial[rule]),
+            bool(trivial[rule]),
             rule_set,
         )
         for rule in np.flatnonzero(fitted.is_finite() & np.isfinite(scored.values).all(1))
@@ -102,7 +102,7 @@ class _Fitted:
         weight = rows.sample_weight
         weight = None if weight is None else torch.from_numpy(weight[part]).to(x)
         shape = (1 if rows.crossing is None else len(rows.crossing), len(rows.classes))
-        done = iter(range(1, _KINDS * made.training.epochs + 1))
+        done = iter(range(1, 2 * made.training.epochs + 1))
         model, unseen = fit_cells(
             x, cells, shape, folds, made, weight, lambda _: show(next(done), [])
         )
@@ -123,12 +123,20 @@ class _Fitted:
         weight = _class_weight(evidence) if self.settings.by == "balanced_error" else None
         return fit_rules(evidence, self.aims, self.parents, class_weight=weight)
 
+    def is_constant(self, rule_set: RuleSet) -> np.ndarray:
+        """Which rules decide alike for all rows: what is handed out is not what was measured."""
+        decided = _decisions(rule_set.rules, self.evidence.probabilities)
+        return (decided == decided[:, :1]).all(1).cpu().numpy()
+
     def is_finite(self) -> bool:
         """Whether the training has not diverged."""
         return bool(self.evidence.probabilities.isfinite().all())
 
     def cross_decide(self) -> Tensor:
-        """Decisions [b, n] on all rows, each by networks and rules that have not seen it."""
+        """Decisions [b, n] on all rows, each by a network and rules that were fitted without it.
+
+        The rules saw probabilities of other rows, by networks that had learnt from this one.
+        """
         decided = torch.empty(self.aims.n_members, len(self.folds), dtype=torch.int64)
         decided = decided.to(self.folds.device)
         for fold in self.folds.unique():

@@ -23,6 +23,7 @@ _CHOICES = {
     "validation": ("auto", "split", "cross"),
 }
 _LEAST = {"n_points": 1, "n_members": 2, "batch_size": 1}
+_MOST_FOLDS = 10
 _SMALL = 5_000
 """Rows below which one validation part is too small to rank points."""
 
@@ -79,7 +80,7 @@ class Settings:
     @property
     def n_folds(self) -> int:
         """Parts into which rows are dealt where each has its turn to choose."""
-        return max(2, round(1 / self.validation_fraction))
+        return min(_MOST_FOLDS, max(2, round(1 / self.validation_fraction)))
 
     def crosses(self, n: int) -> bool:
         """Whether each of n rows has its turn to choose."""
@@ -189,8 +190,10 @@ def _check_choices(given: APFExClassifier) -> None:
         value = getattr(given, name)
         if not isinstance(value, Integral) or value < least:
             raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
-    if given.epochs is not None and not isinstance(given.epochs, Integral):
-        raise ValueError(f"epochs must be None or an integer, got {given.epochs!r}.")
+    for name in ("epochs", "patience"):
+        value = getattr(given, name)
+        if value is not None and not isinstance(value, Integral):
+            raise ValueError(f"{name} must be None or an integer, got {value!r}.")
     if not 0 < given.validation_fraction < 1:
         raise ValueError(
             f"validation_fraction must be between 0 and 1, got {given.validation_fraction}."
@@ -198,7 +201,7 @@ def _check_choices(given: APFExClassifier) -> None:
 
 
 def _read_hidden(hidden: Sequence[int]) -> tuple[int, ...]:
-    widths = tuple(hidden)
+    widths = tuple([hidden] if isinstance(hidden, int) else hidden)
     if not all(isinstance(width, Integral) and width >= 1 for width in widths):
         raise ValueError(f"hidden must be widths of at least 1, got {hidden!r}.")
     return widths

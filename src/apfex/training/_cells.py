@@ -15,6 +15,8 @@ from apfex.training._rows import TrainingRows
 from apfex.training._rules import given_groups
 from apfex.training._train import TrainingSettings, train_population
 
+_SHARPNESS = 50.0
+"""Of the bend that keeps scores of several classes positive, and in their order."""
 _SHARES = 11
 """Mixtures of two kinds of models that are tried."""
 
@@ -61,6 +63,7 @@ class RuleModel(nn.Module):
     ----------
     cells : CellModel
     rule : Tensor of shape [1, k, c], or [c, k, c]
+        One with coefficients beyond one is scaled down, so that no score leaves [-1, 1].
 
     Examples
     --------
@@ -76,7 +79,7 @@ class RuleModel(nn.Module):
     def __init__(self, cells: CellModel, rule: Tensor) -> None:
         super().__init__()
         self.cells = cells
-        self.register_buffer("rule", rule)
+        self.register_buffer("rule", rule / rule.abs().max().clamp_min(1.0))
 
     def forward(self, x: Tensor, groups: Tensor | None = None) -> Tensor:
         """Logits [n, 1], or [n, c]: the signs, or the order, are those of the rule's scores.
@@ -90,7 +93,7 @@ class RuleModel(nn.Module):
         scores = probabilities.flatten(1) @ self.rule.flatten(1).T
         if scores.shape[1] == 1:
             return torch.logit((1 + scores) / 2, eps=1e-6)
-        return scores.clamp_min(1e-6).log()
+        return torch.nn.functional.softplus(scores, beta=_SHARPNESS).log()
 
 
 @final

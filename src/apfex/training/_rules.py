@@ -85,6 +85,7 @@ class RuleSettings:
     softness : pair of float
         Width of the soft decision at the beginning and at the end, in probabilities.
     learning_rate : float
+        For up to four groups; less for more, as a score is a sum over all of them.
 
     Examples
     --------
@@ -142,6 +143,7 @@ def fit_rules(
     """
     settings = settings or RuleSettings()
     plan = _Plan.of(evidence, aims, parents, settings, class_weight)
+    _, k, c = evidence.probabilities.shape
     steps, moments = settings.steps, [torch.zeros(plan.shape_of_moves).to(plan.q)] * 2
     moves = torch.zeros_like(moments[0])
     for step in range(steps):
@@ -150,9 +152,8 @@ def fit_rules(
         gradient = plan.gradient(moves, softness)
         moments = [torch.lerp(moments[0], gradient, 0.1), torch.lerp(moments[1], gradient**2, 0.01)]
         mean, square = moments[0] / (1 - 0.9 ** (step + 1)), moments[1] / (1 - 0.99 ** (step + 1))
-        rate = settings.learning_rate * (1 - done)
+        rate = settings.learning_rate * min(1.0, 4 / k) * (1 - done)
         moves = moves - rate * mean / (square.sqrt() + _LEAST_SLOPE)
-    _, k, c = evidence.probabilities.shape
     return plan.rules(moves).unflatten(-1, (k, c))
 
 
