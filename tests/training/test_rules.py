@@ -148,3 +148,15 @@ def test_known_groups_leave_the_others_no_probability():
         within = q[row, codes[row]] / q[row, codes[row]].sum()
         torch.testing.assert_close(known[row, codes[row]], within)
         assert known[row].sum() == pytest.approx(float(known[row, codes[row]].sum()))
+
+
+def test_rules_for_known_groups_close_the_gap_of_a_small_group():
+    evidence = make_evidence(n=4000, k=6, seed=5, bias=3.0)
+    rare = (evidence.cells // 2 != 3) | (torch.arange(4000) % 10 == 0)  # a tenth of group 3
+    known = evidence.take(rare).given_groups()
+    rules = fit_rules(known, dp_aims(0.0, 4.0), [torch.arange(6)], LABELS_ONLY)
+    decided = (rule_scores(rules, known.probabilities) > 0).double()
+    rates = torch.stack([decided[:, known.cells // 2 == g].mean(1) for g in range(6)])
+    gaps = rates.amax(0) - rates.amin(0)
+    assert float(gaps[0]) > 0.3
+    assert float(gaps[1]) < 0.1

@@ -30,6 +30,8 @@ class Evidence:
     cells : int64 Tensor of shape [n]
         ``group * c + label`` of each row.
     sample_weight : Tensor of shape [n] or None
+    groups_known : bool
+        Whether the probabilities are those of rows whose group is known.
 
     Examples
     --------
@@ -41,6 +43,7 @@ class Evidence:
     probabilities: Tensor
     cells: Tensor
     sample_weight: Tensor | None = None
+    groups_known: bool = False
 
     def shares(self) -> Tensor:
         """Weight of each row, summing to one."""
@@ -52,12 +55,13 @@ class Evidence:
     def take(self, rows: Tensor) -> Evidence:
         """What is known of some of the rows."""
         weight = None if self.sample_weight is None else self.sample_weight[rows]
-        return Evidence(self.probabilities[rows], self.cells[rows], weight)
+        return Evidence(self.probabilities[rows], self.cells[rows], weight, self.groups_known)
 
     def given_groups(self) -> Evidence:
         """The same where the group of a row is known: all others have no probability."""
         c = self.probabilities.shape[2]
-        return replace(self, probabilities=given_groups(self.probabilities, self.cells // c))
+        known = given_groups(self.probabilities, self.cells // c)
+        return replace(self, probabilities=known, groups_known=True)
 
     def memberships(self, trusted_rows: float) -> Tensor:
         """How much each row counts in each cell, shape [n, k * c].
@@ -229,7 +233,8 @@ class _Plan:
             costs=-(start @ (q * shares).T),
             shares=shares.squeeze(1),
             start=start,
-            basis=_basis(totals, 1 / len(q)),
+            # a known group has probability 1, a guessed one about its share of all rows
+            basis=_basis(torch.ones_like(totals) if evidence.groups_known else totals, 1 / len(q)),
             own=(torch.eye(c) if c > 2 else torch.tensor([[0.0, 1.0]])).to(q),
             aims=Aims(aims.rates, aims.weights.to(q)),
             parents=parents,
