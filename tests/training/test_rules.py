@@ -27,7 +27,7 @@ def make_evidence(n=200, k=3, c=2, seed=0, bias=0.0):
     logits[:, 0, -1] += bias
     q = torch.softmax(logits.flatten(1), 1)
     cells = torch.multinomial(q, 1, generator=generator).squeeze(1)
-    return Evidence(q.view(n, k, c), cells)
+    return Evidence(q.double().view(n, k, c), cells)  # so that rounding is far below all else
 
 
 def dp_aims(*weights):
@@ -51,7 +51,7 @@ def test_no_decisions_on_a_few_kinds_of_rows_are_better(seed):
     # many rows of a kind allow, so each kind is 1 row and a soft rule may stop short by a little.
     evidence = make_evidence(n=10, k=2, seed=seed)
     q = evidence.probabilities
-    every = torch.tensor(list(itertools.product((0.0, 1.0), repeat=10)))
+    every = torch.tensor(list(itertools.product((0.0, 1.0), repeat=10))).double()
     trusting = RuleSettings(steps=400, trusted_rows=1e12, softness=(0.5, 0.01))
     for weight in (0.0, 0.1, 0.3):
         rules = fit_rules(evidence, dp_aims(weight), [torch.arange(2)], trusting)
@@ -95,7 +95,7 @@ def test_rules_do_not_touch_each_other(seed, place):
     together = fit_rules(evidence, aims, [torch.arange(3)])
     alone = Aims(aims.rates, aims.weights[place : place + 1])
     one = fit_rules(evidence, alone, [torch.arange(3)])
-    torch.testing.assert_close(one[0], together[place], rtol=0, atol=0.02)
+    torch.testing.assert_close(one[0], together[place], rtol=0, atol=1e-3)
 
 
 def test_weights_count_as_repeated_rows():
@@ -103,10 +103,10 @@ def test_weights_count_as_repeated_rows():
     times = torch.arange(60) % 3 + 1
     rows = torch.arange(60).repeat_interleave(times)
     aims = dp_aims(0.0, 0.3, 1.0)
-    weighted = Evidence(evidence.probabilities, evidence.cells, times.float())
+    weighted = Evidence(evidence.probabilities, evidence.cells, times.double())
     found = fit_rules(weighted, aims, [torch.arange(3)], LABELS_ONLY)
     expected = fit_rules(evidence.take(rows), aims, [torch.arange(3)], LABELS_ONLY)
-    torch.testing.assert_close(found, expected, rtol=0, atol=0.02)
+    torch.testing.assert_close(found, expected, rtol=0, atol=0.01)
 
 
 def test_groupings_by_attribute_press_on_the_attributes_alone():
@@ -129,7 +129,7 @@ def test_groupings_by_attribute_press_on_the_attributes_alone():
 def test_small_cells_are_nearer_to_the_models():
     evidence = make_evidence(n=500, k=2)
     flat = evidence.probabilities.flatten(1)
-    own = torch.nn.functional.one_hot(evidence.cells, 4).float()
+    own = torch.nn.functional.one_hot(evidence.cells, 4).double()
     torch.testing.assert_close(evidence.memberships(0.0), own)
     torch.testing.assert_close(evidence.memberships(1e12), flat, rtol=1e-4, atol=1e-4)
     mixed = evidence.memberships(200.0)
@@ -142,7 +142,7 @@ def test_known_groups_leave_the_others_no_probability():
     q = make_evidence(n=50).probabilities
     codes = torch.arange(50) % 4 - 1
     known = given_groups(q, codes)
-    torch.testing.assert_close(known.sum((1, 2)), torch.ones(50))
+    torch.testing.assert_close(known.sum((1, 2)), torch.ones(50).double())
     torch.testing.assert_close(known[codes < 0], q[codes < 0])
     for row in (codes >= 0).nonzero().flatten().tolist():
         within = q[row, codes[row]] / q[row, codes[row]].sum()
