@@ -155,6 +155,10 @@ def test_score_takes_the_groups_that_predict_needs(clf):
     found = clf.score(FRESH.X, FRESH.y, sensitive_features=FRESH.sensitive)
     decided = clf.predict(FRESH.X, sensitive_features=FRESH.sensitive)
     assert found == accuracy(FRESH.y, decided)
+    plain = fitted()
+    assert plain.score(FRESH.X, FRESH.y, sensitive_features=FRESH.sensitive) == plain.score(
+        FRESH.X, FRESH.y
+    )
 
 
 def test_thinning_keeps_the_most_accurate_point():

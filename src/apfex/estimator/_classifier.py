@@ -129,6 +129,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     """
 
     __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012 - scikit-learn's protocol
+    __metadata_request__score = {"sensitive_features": True}  # noqa: RUF012
 
     def __init__(
         self,
@@ -300,8 +301,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
     ) -> float:
-        """Accuracy; ``sensitive_features`` are needed with ``group_thresholds``."""
-        decided = self.predict(X, sensitive_features=sensitive_features)
+        """Accuracy; ``sensitive_features`` are used with ``group_thresholds`` only."""
+        decided = self._predict_with(X, sensitive_features)
         return float(accuracy_score(y, decided, sample_weight=sample_weight))
 
     def audit(
@@ -323,7 +324,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("sensitive_features must be given to audit, got None.")
         return audit_decisions(
             codes,
-            np.searchsorted(self.classes_, self._predict_for_audit(X, sensitive_features)),
+            np.searchsorted(self.classes_, self._predict_with(X, sensitive_features)),
             read_groups(columns, len(codes)),
             Criteria.of(self.criteria),
             self.grouping,
@@ -339,7 +340,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.string = True
         return tags
 
-    def _predict_for_audit(self, X: Any, sensitive_features: Any) -> np.ndarray:
+    def _predict_with(self, X: Any, sensitive_features: Any) -> np.ndarray:
+        """Decisions, with the groups where they count."""
+        check_is_fitted(self, "front_")
         used = sensitive_features if self._groups is not None else None
         return self.predict(X, sensitive_features=used)
 
