@@ -43,10 +43,9 @@ import torch
 from front.records import Run, read_records, write_compact, write_record
 from front.report import report
 from front.runner import Limits, run_all
-from front.tables import ENCODINGS, TABLES, deal, make_parts, make_splits, read_table
+from front.tables import ENCODINGS, TABLES
 from rivals import all_methods, own_methods, warm_up
 
-__all__ = ["TABLES", "deal", "main", "make_parts", "make_splits", "read_table"]
 RECORDS = Path(__file__).parent / "records" / "front"
 
 

@@ -9,6 +9,7 @@ from tests.estimator.tables import DATA, FRESH, fitted, quick
 
 from apfex import make_biased
 from apfex.estimator import APFExClassifier
+from apfex.estimator._networks import _Collector
 from apfex.estimator._split import deal
 from apfex.metrics import accuracy, dp_gap
 
@@ -130,9 +131,21 @@ def test_settings_that_do_not_go_together_are_refused(changes, message):
         quick(**changes).fit(DATA.X, DATA.y, sensitive_features=DATA.sensitive)
 
 
-def test_networks_stop_early():
-    clf = fitted(search="networks", patience=2, epochs=30)
-    assert len(clf.front_) >= 1
+def test_networks_stop_early(monkeypatch):
+    epochs = []
+    for patience in (1, 40):
+        looks = []
+        real = _Collector.look
+        monkeypatch.setattr(
+            _Collector,
+            "look",
+            lambda self, e, real=real, looks=looks: looks.append(e) or real(self, e),
+        )
+        clf = fitted(search="networks", patience=patience, epochs=40)
+        monkeypatch.setattr(_Collector, "look", real)
+        assert len(clf.front_) >= 1
+        epochs.append(max(looks))
+    assert epochs[0] < epochs[1] == 40
 
 
 def test_with_many_groups_no_point_is_a_constant_in_disguise():

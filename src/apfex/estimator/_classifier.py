@@ -24,6 +24,7 @@ from apfex.estimator._inputs import (
     read_codes,
     read_features,
     read_groups,
+    read_known_groups,
     read_rows,
     read_weights,
     split_columns,
@@ -358,17 +359,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         X = read_features(X)
         check_indexes(X=X, sensitive_features=sensitive_features)
         columns, _ = split_columns(X, self.sensitive, sensitive_features, self.include_sensitive)
-        if columns is None:
-            raise ValueError(
-                "sensitive_features must be given at predict with group_thresholds=True, got None."
-            )
-        codes = self._groups.encode(columns)
-        if len(codes) != len(X):
-            raise ValueError(
-                f"sensitive_features must have one row for each of the {len(X)} rows of X, got "
-                f"{len(codes)}."
-            )
-        return torch.from_numpy(np.asarray(codes))
+        return torch.from_numpy(read_known_groups(self._groups, columns, len(X)))
 
     def _inputs(self, X: Any) -> Any:
         """What the encoder is to see of new rows."""

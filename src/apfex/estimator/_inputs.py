@@ -142,6 +142,20 @@ def read_groups(columns: Any, n: int) -> Groups:
     return crossing
 
 
+def read_known_groups(groups: Groups, columns: Any, n: int) -> np.ndarray:
+    """Groups of n new rows, -1 for one that ``fit`` has not seen."""
+    if columns is None:
+        raise ValueError(
+            "sensitive_features must be given at predict with group_thresholds=True, got None."
+        )
+    codes = groups.encode(columns)
+    if len(codes) != n:
+        raise ValueError(
+            f"sensitive_features must have one row for each of the {n} rows of X, got {len(codes)}."
+        )
+    return codes
+
+
 def read_labels(y: Any, n: int) -> np.ndarray:
     """Labels as an array [n] without missing values."""
     if y is None:
