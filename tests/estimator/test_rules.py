@@ -10,6 +10,7 @@ from tests.estimator.tables import DATA, FRESH, fitted, quick
 from apfex import make_biased
 from apfex.estimator import APFExClassifier
 from apfex.estimator._networks import _Collector
+from apfex.estimator._rules import _Fitted
 from apfex.estimator._split import deal
 from apfex.metrics import accuracy, dp_gap
 
@@ -33,6 +34,23 @@ def test_on_small_tables_all_rows_choose_and_on_large_ones_some():
     assert fitted(validation="split", validation_fraction=0.25).front_[0].n_rows == 150
     large = quick(epochs=1).fit(BIG.X, BIG.y, sensitive_features=BIG.sensitive)
     assert large.front_[0].n_rows == 1200
+
+
+def test_no_row_is_decided_by_rules_that_were_fitted_to_it(monkeypatch):
+    fitted_to, real = [], _Fitted.rules
+
+    def rules(self, part=None):
+        fitted_to.append(None if part is None else part.clone())
+        return real(self, part)
+
+    monkeypatch.setattr(_Fitted, "rules", rules)
+    fitted()
+    final, *folds = fitted_to
+    assert final is None
+    assert len(folds) == 5
+    left_out = torch.stack([~part for part in folds]).sum(0)
+    assert (left_out == 1).all()  # each row once
+    assert all(int((~part).sum()) == 120 for part in folds)
 
 
 def test_folds_are_even_within_each_stratum():
