@@ -35,6 +35,21 @@ class Column:
         """Return the number of rows."""
         return max(len(self.numbers), len(self.codes))
 
+    def require(self, kind: Kind) -> None:
+        """Refuse a column that is not of the kind seen in ``fit``; one without values is of any."""
+        if self.kind not in (kind, "empty"):
+            raise TypeError(
+                f"Column {self.name!r} of X must hold {kind}s as it did in fit, got {self.kind}s; "
+                "convert it to the type it had then."
+            )
+
+    def recode(self, levels: Sequence[str], other: float, missing: float) -> NDArray[Any]:
+        """Return each row's place in ``levels``, or ``other`` if it has none, or ``missing``."""
+        place = {level: j for j, level in enumerate(levels)}
+        # The last entry is where code -1, a missing value, looks itself up.
+        places = np.array([*(place.get(level, other) for level in self.levels), missing])
+        return places[self.codes]
+
 
 @dataclass(frozen=True, eq=False)
 class Table:

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from apfex.tables._bins import Bins, choose_edges
+from apfex.tables._codes import CodePlan
 from apfex.tables._columns import Table, match_columns, read_table
 from apfex.tables._plans import (
     DroppedPlan,
@@ -36,13 +37,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     categories become one input per level; rare levels share one input, missing values have their
     own. Columns that do not vary are left out and listed in ``dropped_``.
 
+    Boosted trees that split on categories and missing values themselves want less: with
+    ``categories="codes"`` each column stays one column, and what is missing is NaN.
+
     Parameters
     ----------
+    categories : "one-hot" or "codes", default "one-hot"
+        One input per level and standardised numbers, as above; or the place of a level among
+        ``0, 1, ...`` ("other" comes last) and numbers as they are.
     min_count : int, default 10
-        Rows that a level needs for an input of its own; rarer ones are pooled as "other".
+        Rows that a level needs for an input, or code, of its own; rarer ones are pooled as "other".
     bins : "tree", "quantile" or None, default None
         Bins of each number as extra inputs, beside the number: chosen by a small decision tree on
-        the label (``y`` is then needed in ``fit``) or by quantiles.
+        the label (``y`` is then needed in ``fit``) or by quantiles. None with ``"codes"``.
     max_bins : int, default 24
         Most bins per column.
 
@@ -50,6 +57,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     ----------
     dropped_ : dict of str to str
         Columns left out, and why.
+    feature_types_ : list of "q" or "c"
+        For each column of the matrix: a quantity, or codes of a category (XGBoost's letters).
     n_features_in_ : int
     n_features_out_ : int
     matched_by_ : "name" or "position"
@@ -60,6 +69,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     An input for "other" or "missing" exists only if training rows used it: one that was never on
     would reach the model untrained. A level, or a missing value, that is new in ``transform`` goes
     to "other" if there is such an input, and to all zeros otherwise; a missing number is the mean.
+
+    Among codes a new level goes to "other" if there is one, and is NaN otherwise; what is missing
+    is always NaN. Numbers are rounded to float32, which keeps seven digits.
 
     Examples
     --------
@@ -75,15 +87,24 @@ class TableEncoder(TransformerMixin, BaseEstimator):
            [ 1.,  0.,  0.,  1.]], dtype=float32)
     >>> TableEncoder.from_json(encoder.to_json()).to_json() == encoder.to_json()
     True
+    >>> codes = TableEncoder(categories="codes", min_count=1).fit(X)
+    >>> codes.transform(X)
+    array([[20.,  1.],
+           [nan,  0.],
+           [40.,  1.]], dtype=float32)
+    >>> codes.feature_types_
+    ['q', 'c']
     """
 
     def __init__(
         self,
         *,
+        categories: Literal["one-hot", "codes"] = "one-hot",
         min_count: int = 10,
         bins: Literal["tree", "quantile"] | None = None,
         max_bins: int = 24,
     ) -> None:
+        self.categories = categories
         self.min_count = min_count
         self.bins = bins
         self.max_bins = max_bins
@@ -146,7 +167,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"X must have columns, got 0 feature(s) (shape=({summary.n_rows}, 0)) while a "
                 "minimum of 1 is required."
             )
-        plans = [make_plan(name, part, self.min_count) for name, part in summary.columns.items()]
+        as_codes = self.categories == "codes"
+        plans = [make_plan(*named, self.min_count, as_codes) for named in summary.columns.items()]
         by_name = summary.has_names
         if self.bins is not None:
             plans = self._add_bins(plans, rows, y, by_name)
@@ -161,6 +183,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 )
         if self.bins not in ("tree", "quantile", None):
             raise ValueError(f"bins must be 'tree', 'quantile' or None, got {self.bins!r}.")
+        if self.categories not in ("one-hot", "codes"):
+            raise ValueError(f"categories must be 'one-hot' or 'codes', got {self.categories!r}.")
+        if self.categories == "codes" and self.bins is not None:
+            raise ValueError(
+                f"bins must be None with categories='codes', got {self.bins!r}; leave bins out "
+                "(trees find their own) or use categories='one-hot'."
+            )
 
     def _add_bins(
         self, plans: Sequence[Plan], rows: Table | None, y: ArrayLike | None, by_name: bool
@@ -197,7 +226,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.matched_by_ = "name" if by_name else "position"
         self.dropped_ = {p.name: p.reason for p in plans if isinstance(p, DroppedPlan)}
         self.n_features_in_ = len(plans)
-        self.n_features_out_ = sum(len(plan.feature_names()) for plan in plans)
+        self.feature_types_ = [
+            "c" if isinstance(p, CodePlan) else "q" for p in plans for _ in p.feature_names()
+        ]
+        self.n_features_out_ = len(self.feature_types_)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:
@@ -211,7 +243,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         array of shape [n, n_features_out_]
-            Finite float32 numbers.
+            Finite float32 numbers; among codes also NaN, for missing values.
         """
         check_is_fitted(self)
         table = read_table(X)
@@ -234,7 +266,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         array of shape [n_features_out_], of str
-            ``age``, ``age:missing``, ``age:ramp0``, ``age:step1``, ``town=Bern``, ``town:other``.
+            ``age``, ``age:missing``, ``age:ramp0``, ``age:step1``, ``town=Bern``, ``town:other``;
+            with ``categories="codes"`` the names of the columns themselves.
         """
         check_is_fitted(self)
         del input_features

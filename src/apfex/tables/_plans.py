@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, TypeAlias, final
+from typing import Any, ClassVar, TypeAlias, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from apfex.tables._bins import encode_bins, n_bin_features
+from apfex.tables._codes import CodePlan, ValuePlan, check_range
 from apfex.tables._columns import Column
 from apfex.tables._summary import ColumnSummary, LevelSummary, NumberSummary
 
@@ -67,7 +68,7 @@ class NumberPlan:
 
     def encode(self, column: Column, out: NDArray[np.float32]) -> None:
         """Fill ``out`` of shape [n, inputs], which holds zeros."""
-        _check_kind(column, "number", "numbers", "levels")
+        column.require("number")
         missing = np.isnan(column.numbers)
         z = self.standardise(column.numbers)
         z[missing] = 0.0  # the mean
@@ -102,34 +103,34 @@ class LevelPlan:
 
     def encode(self, column: Column, out: NDArray[np.float32]) -> None:
         """Fill ``out`` of shape [n, inputs], which holds zeros."""
-        _check_kind(column, "level", "levels", "numbers")
+        column.require("level")
         nowhere = -1
         other = len(self.levels) if self.other else nowhere
         missing = len(self.levels) + int(self.other) if self.missing else other
-        position = {level: j for j, level in enumerate(self.levels)}
-        # The last entry is where code -1, a missing value, looks itself up.
-        places = np.array([*(position.get(level, other) for level in column.levels), missing])
-        place = places[column.codes]
+        place = column.recode(self.levels, other, missing)
         rows = np.flatnonzero(place != nowhere)
         out[rows, place[rows]] = 1.0
 
 
-Plan: TypeAlias = DroppedPlan | NumberPlan | LevelPlan
+Plan: TypeAlias = DroppedPlan | NumberPlan | LevelPlan | ValuePlan | CodePlan
 
 
-def make_plan(name: str, summary: ColumnSummary, min_count: int) -> Plan:
+def make_plan(name: str, summary: ColumnSummary, min_count: int, as_codes: bool) -> Plan:
     """Decide how a column with this summary is encoded (bins are added later)."""
     if isinstance(summary, NumberSummary):
-        return _number_plan(name, summary)
+        return _number_plan(name, summary, as_codes)
     if isinstance(summary, LevelSummary):
-        return _level_plan(name, summary, min_count)
+        return _level_plan(name, summary, min_count, as_codes)
     return DroppedPlan(name, "all values are missing")
 
 
-def _number_plan(name: str, summary: NumberSummary) -> Plan:
+def _number_plan(name: str, summary: NumberSummary, as_codes: bool) -> Plan:
     varies, flag = summary.low < summary.high, summary.missing > 0
     if not varies and not flag:
         return DroppedPlan(name, f"constant: {summary.low!r}")
+    if as_codes:
+        check_range(name, summary)
+        return ValuePlan(name)
     scale = math.sqrt(summary.m2 / summary.count) if varies else 1.0
     if varies and scale == 0.0:  # squares of tiny deviations underflow
         scale = summary.high - summary.low
@@ -141,10 +142,12 @@ def _number_plan(name: str, summary: NumberSummary) -> Plan:
     return NumberPlan(name, summary.mean, scale, varies, flag)
 
 
-def _level_plan(name: str, summary: LevelSummary, min_count: int) -> Plan:
+def _level_plan(name: str, summary: LevelSummary, min_count: int, as_codes: bool) -> Plan:
     frequent = tuple(level for level, count in summary.counts.items() if count >= min_count)
     other, missing = len(frequent) < len(summary.counts), summary.missing > 0
     if len(frequent) + other + missing > 1:
+        if as_codes:
+            return CodePlan(name, frequent, other)
         return LevelPlan(name, frequent, other, missing)
     if frequent:
         return DroppedPlan(name, f"constant: {frequent[0]!r}")
@@ -161,15 +164,5 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
 def plan_from_dict(stored: Mapping[str, Any]) -> Plan:
     """Return the plan that ``plan_to_dict`` stored."""
     fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
-    kinds: dict[str, type[Plan]] = {
-        plan.kind: plan for plan in (DroppedPlan, NumberPlan, LevelPlan)
-    }
+    kinds: dict[str, type[Plan]] = {plan.kind: plan for plan in get_args(Plan)}
     return kinds[fields.pop("kind")](**fields)
-
-
-def _check_kind(column: Column, kind: str, was: str, now: str) -> None:
-    if column.kind not in (kind, "empty"):
-        raise TypeError(
-            f"Column {column.name!r} of X must hold {was} as it did in fit, got {now}; "
-            "convert it to the type it had then."
-        )
