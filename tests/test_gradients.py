@@ -181,6 +181,9 @@ def test_bad_scale_requests(setting):
         empirical_scales(objectives, model, batches, "median")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="batches must hold at least one batch"):
         empirical_scales(objectives, model, [])
+    for floor in (-0.1, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=f"floor must be at least 0 and finite, got {floor}"):
+            empirical_scales(objectives, model, batches, floor=floor)
 
 
 def test_scales_with_a_grouping_for_each_objective_and_bad_losses(setting):

@@ -253,6 +253,21 @@ def test_low_precision_does_not_end_the_count(dtype, form):
     assert gradient.sum(dtype=torch.float64) == 5_001
 
 
+@pytest.mark.parametrize("classes", [False, True])
+@pytest.mark.parametrize("form", ["codes", "memberships"])
+def test_weights_of_members_are_those_of_each_alone(form, classes):
+    b, n = 3, 40
+    codes, y = torch.arange(n) % 4, torch.arange(n) % 3
+    groups = codes if form == "codes" else torch.nn.functional.one_hot(codes).double()
+    index, labels = GroupIndex.of(groups), torch.nn.functional.one_hot(y).T if classes else y % 2
+    decisions = torch.rand(b, *labels.shape, dtype=torch.float64)
+    weight = torch.rand(b, *[1] * classes, n, dtype=torch.float64)
+    together = group_masses(decisions, labels, index, weight)
+    for member in range(b):
+        alone = group_masses(decisions[member], labels, index, weight[member].flatten())
+        torch.testing.assert_close(together[member], alone)
+
+
 @pytest.mark.parametrize("name", sorted(BINARY))
 def test_hard_decisions_may_be_booleans_or_integers(name):
     scores, y = torch.tensor([0.5, -1.0, 2.0, 0.1]), torch.tensor([1, 0, 0, 1])

@@ -142,6 +142,8 @@ def empirical_scales(
     objectives = list(objectives)
     if kind not in get_args(ScaleKind):
         raise ValueError(f"kind must be one of {list(get_args(ScaleKind))}, got {kind!r}.")
+    if not 0 <= floor < float("inf"):
+        raise ValueError(f"floor must be at least 0 and finite, got {floor}; 0 means none.")
     modes = {module: module.training for module in model.modules()}
     buffers = {buffer: buffer.clone() for buffer in model.buffers()}
     with torch.random.fork_rng():

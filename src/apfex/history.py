@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -222,6 +222,12 @@ class History:
     @classmethod
     def from_state_dict(cls, state: dict[str, Any], device: torch.device | str = "cpu") -> History:
         """Continue where :meth:`state_dict` was taken, wherever that was."""
+        missing = _missing(state, cls(1, 1).state_dict())
+        if missing:
+            raise ValueError(
+                f"The state of a history must come from History.state_dict, got one without "
+                f"{missing}; save it again, whole."
+            )
         history = cls(
             state["n_objectives"],
             state["window"],
@@ -302,6 +308,16 @@ _AVERAGED = ("losses", "weights", "direction_norm")
 _DTYPES = {"choice": torch.int64}
 _STEMS = {"losses": "loss", "weights": "weight", "norms": "norm"}
 """Columns with an entry per objective, in a frame ``loss0``, ``loss1``, ..."""
+
+
+def _missing(state: Any, whole: Mapping[str, Any], within: str = "") -> list[str]:
+    """Names that a state lacks, also within its parts."""
+    given = state if isinstance(state, Mapping) else {}
+    names = [f"{within}{name}" for name in whole if name not in given]
+    for name, part in whole.items():
+        if name in given and isinstance(part, Mapping):
+            names += _missing(given[name], part, f"{within}{name}.")
+    return names
 
 
 def _moved(row: dict[str, Tensor], device: torch.device | str) -> dict[str, Tensor]:

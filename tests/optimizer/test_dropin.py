@@ -207,6 +207,17 @@ def test_a_single_constraint_needs_no_list(batch):
     assert model.weight.grad is not None
 
 
+def broken_histories(history):
+    """Histories that have lost something, and its name."""
+    yield [], "closed"
+    for key in history:
+        yield {k: v for k, v in history.items() if k != key}, key
+    for part in ("sums", "closed"):
+        for key in history[part]:
+            rest = {k: v for k, v in history[part].items() if k != key}
+            yield {**history, part: rest}, f"{part}.{key}"
+
+
 def test_a_bad_checkpoint_changes_nothing(batch):
     x, y, groups = batch
     model = nn.Linear(3, 1)
@@ -222,6 +233,11 @@ def test_a_bad_checkpoint_changes_nothing(batch):
             other.load_state_dict({k: v for k, v in state.items() if k != key})
     with pytest.raises(ValueError, match="as many parameters"):
         other.load_state_dict({**state, "last_direction": []})
+    for broken, lost in broken_histories(state["history"]):
+        with pytest.raises(
+            ValueError, match=f"history must come from .*, got one without .*{lost}"
+        ):
+            other.load_state_dict({**state, "history": broken})
     assert same(other.state_dict(), before)
     other.load_state_dict(state)
     assert other.window == 2
@@ -431,7 +447,7 @@ def test_a_checkpoint_with_a_broken_history_changes_nothing(batch):
     state = {**optimizer.state_dict(), "history": {"n_objectives": 3}}
     state["inner"]["param_groups"][0]["lr"] = 7.0
     other = sgd(nn.Linear(3, 1))
-    with pytest.raises(KeyError):
+    with pytest.raises(ValueError, match="history must come from"):
         other.load_state_dict(state)
     assert other.param_groups[0]["lr"] == 0.1
     assert other.history is None

@@ -200,3 +200,12 @@ def test_cheap_strategies_never_ask_for_a_gramian(strategy):
 def test_bad_settings_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("name", ["preference", "ideal"])
+@pytest.mark.parametrize("given", [[0.5, 0.5], [1.0], torch.ones(2, 2), torch.tensor(1.0)], ids=str)
+def test_tchebycheff_has_one_number_for_each_loss(name, given):
+    shape = list(torch.as_tensor(given).shape)
+    message = rf"{name} must have one entry for each of the 3 losses, got shape {shape}; give 3"
+    with pytest.raises(ValueError, match=message.replace("[", r"\[")):
+        SmoothTchebycheff(**{name: given}).decide(StepView.of(torch.eye(3), torch.ones(3)))

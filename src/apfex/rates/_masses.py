@@ -55,7 +55,9 @@ def group_masses(
     labels : Tensor of shape [n], or [c, n]
         0 or 1; with [c, n] one row of labels for each row of decisions.
     index : GroupIndex
-    sample_weight : Tensor of shape [n], optional
+    sample_weight : Tensor, optional
+        Of shape [n], or one that broadcasts to that of the decisions: [b, n], or [b, 1, n] with
+        classes, for weights that differ between members.
 
     Returns
     -------

@@ -51,8 +51,21 @@ class SmoothTchebycheff:
     def decide(self, view: StepView) -> Decision:
         """Weigh the objectives of one step."""
         losses = view.losses
-        m = losses.shape[-1]
-        ray = torch.as_tensor(1.0 / m if self.preference is None else self.preference).to(losses)
-        ideal = torch.as_tensor(0.0 if self.ideal is None else self.ideal).to(losses)
+        ray = _read("preference", self.preference, losses, 1 / losses.shape[-1])
+        ideal = _read("ideal", self.ideal, losses, 0.0)
         sharpness = torch.softmax(ray * (losses - ideal) / self.smoothing, -1)
         return Decision(ray * sharpness)
+
+
+def _read(
+    name: str, given: Sequence[float] | Tensor | None, losses: Tensor, default: float
+) -> Tensor:
+    if given is None:
+        return torch.full_like(losses, default)
+    value, m = torch.as_tensor(given).to(losses), losses.shape[-1]
+    if value.shape[-1:] != (m,):
+        raise ValueError(
+            f"{name} must have one entry for each of the {m} losses, got shape "
+            f"{list(value.shape)}; give {m} numbers in the order of the losses, or None."
+        )
+    return value
