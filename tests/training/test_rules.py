@@ -164,3 +164,41 @@ def test_rules_for_known_groups_close_the_gap_of_a_small_group():
     for place, weight in enumerate(weights):  # of all rules a weight likes its own best
         values = objective(decided, known.probabilities, weight)
         assert float(values[place]) <= float(values.min()) + 0.004
+
+
+def least_objective(known, weight):
+    """The least that thresholds of their own for known groups reach, all of them tried.
+
+    The spread of k rates is ``min_{m, s} (sum_g (r_g - m)^2 / (k - 1) / s + s / 2)``, so that for
+    each mean m and each s the best threshold of a group does not depend on the other groups.
+    """
+    _, k, c = known.probabilities.shape
+    means = torch.linspace(0, 1, 101).double()[:, None, None]
+    spreads = torch.logspace(-4, 0, 81).double()[:, None]
+    total = weight * spreads.squeeze(1) / 2
+    for group in range(k):
+        eta = known.probabilities[known.cells // c == group, group, 1].sort(descending=True).values
+        missed = eta.sum() + torch.nn.functional.pad((1 - 2 * eta).cumsum(0), (1, 0))
+        rates = torch.linspace(0, 1, len(missed)).double()
+        costs = missed / len(known.cells) + weight * (rates - means) ** 2 / (k - 1) / spreads
+        total = total + costs.amin(-1)  # [means, spreads]
+    return float(total.min())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_known_groups_of_unequal_sizes_get_the_thresholds_of_an_exhaustive_search(seed):
+    sizes = torch.tensor([740, 500, 340, 220, 140, 60])  # the last is 3% of the rows
+    generator = torch.Generator().manual_seed(seed)
+    groups = torch.arange(6).repeat_interleave(sizes)
+    noise = 0.5 * torch.randn(2000, generator=generator).double()
+    eta = torch.sigmoid(noise + torch.linspace(0, 1, 6).double()[groups])
+    labels = torch.bernoulli(eta, generator=generator).long()
+    q = torch.zeros(2000, 6, 2).double()
+    q[torch.arange(2000), groups] = torch.stack([1 - eta, eta], 1)
+    known = Evidence(q, 2 * groups + labels)
+    weights = (0.0, 0.05, 0.1, 0.2, 0.4)
+    rules = fit_rules(known, dp_aims(*weights), [torch.arange(6)])
+    decided = (rule_scores(rules, q) > 0).double()
+    for place, weight in enumerate(weights):
+        found, least = float(objective(decided[place], q, weight)), least_objective(known, weight)
+        assert least - 1e-3 < found < least + 0.015

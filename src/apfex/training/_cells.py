@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import final
+from dataclasses import dataclass, replace
+from typing import Protocol, final
 
 import torch
 from torch import Tensor, nn
 
-from apfex.training._aims import Aims
-from apfex.training._mlp import StackedMLP
-from apfex.training._rows import TrainingRows
 from apfex.training._rules import given_groups
-from apfex.training._train import TrainingSettings, train_population
 
 _SHARPNESS = 50.0
 """Of the bend that keeps scores of several classes positive, and in their order."""
@@ -23,13 +19,13 @@ _SHARES = 11
 
 @final
 class CellModel(nn.Module):
-    """Probabilities of each group and label given the inputs: a mean over networks.
+    """Probabilities of each group and label given the inputs: a mean over models.
 
     Parameters
     ----------
-    networks : sequence of modules with k * c outputs
+    models : sequence of modules with k * c logits as outputs
     weights : sequence of float
-        Of the networks' probabilities; they sum to one.
+        Of the models' probabilities; they sum to one.
     shape : pair of int
         k and c.
 
@@ -41,17 +37,17 @@ class CellModel(nn.Module):
     """
 
     def __init__(
-        self, networks: Sequence[nn.Module], weights: Sequence[float], shape: tuple[int, int]
+        self, models: Sequence[nn.Module], weights: Sequence[float], shape: tuple[int, int]
     ) -> None:
         super().__init__()
-        self.networks = nn.ModuleList(networks)
+        self.models = nn.ModuleList(models)
         self.weights = tuple(weights)
         self.shape = shape
 
     def forward(self, x: Tensor) -> Tensor:
         """Probabilities [n, k, c]."""
-        parts = zip(self.weights, self.networks, strict=True)
-        total = sum(weight * torch.softmax(network(x), 1) for weight, network in parts)
+        parts = zip(self.weights, self.models, strict=True)
+        total = sum(weight * torch.softmax(model(x), 1) for weight, model in parts)
         return torch.as_tensor(total).unflatten(1, self.shape)
 
 
@@ -97,45 +93,11 @@ class RuleModel(nn.Module):
 
 
 @final
-@dataclass(frozen=True)
-class CellSettings:
-    """How cell models are trained.
+@dataclass(frozen=True, eq=False)
+class CellRows:
+    """Rows to learn the probabilities of group and label from.
 
     Attributes
-    ----------
-    hidden : tuple of int
-        Widths of the networks' hidden layers; empty for linear models only.
-    folds : int
-        Networks of each kind; each is trained without one fold of the rows.
-    training : TrainingSettings
-    linear_decay : float
-        Rows whose worth the weight decay of the linear models has: that over the number of rows,
-        at most one.
-
-    Examples
-    --------
-    >>> CellSettings(hidden=(16,)).folds
-    4
-    """
-
-    hidden: tuple[int, ...] = (64,)
-    folds: int = 4
-    training: TrainingSettings = field(default_factory=TrainingSettings)
-    linear_decay: float = 1_000.0
-
-
-def fit_cells(
-    x: Tensor,
-    cells: Tensor,
-    shape: tuple[int, int],
-    folds: Tensor,
-    settings: CellSettings,
-    sample_weight: Tensor | None = None,
-    on_epoch: Callable[[int], None] | None = None,
-) -> tuple[CellModel, Tensor]:
-    """Train a cell model, and say what it predicts for rows that it has not seen.
-
-    Parameters
     ----------
     x : Tensor of shape [n, d]
     cells : int64 Tensor of shape [n]
@@ -143,93 +105,149 @@ def fit_cells(
     shape : pair of int
         k and c.
     folds : int64 Tensor of shape [n]
-        From 0 to ``settings.folds`` - 1.
-    settings : CellSettings
+        From 0 on; a model is trained for each, without its rows.
     sample_weight : Tensor of shape [n], optional
-    on_epoch : callable, optional
-        Called with the number of epochs done; linear models come first.
+
+    Examples
+    --------
+    >>> CellRows(torch.zeros(4, 3), torch.arange(4), (2, 2), torch.tensor([0, 1, 1, 0])).n_folds
+    2
+    """
+
+    x: Tensor
+    cells: Tensor
+    shape: tuple[int, int]
+    folds: Tensor
+    sample_weight: Tensor | None = None
+
+    @property
+    def n_folds(self) -> int:
+        """Models of each kind."""
+        return int(self.folds.max()) + 1
+
+    @property
+    def weight(self) -> Tensor:
+        """Weight of each row, or ones."""
+        return torch.ones_like(self.x[:, 0]) if self.sample_weight is None else self.sample_weight
+
+
+class CellKind(Protocol):
+    """A kind of model that learns group and label together."""
+
+    @property
+    def steps(self) -> int:
+        """Parts into which its training is told."""
+        ...
+
+    def fit(self, rows: CellRows, on_step: Callable[[], None]) -> tuple[list[nn.Module], Tensor]:
+        """A model with k * c logits for each fold, and what they say of rows that are new to them.
+
+        The latter are probabilities [n, k * c]; ``on_step`` is called for each part that is done.
+        """
+        ...
+
+
+@final
+@dataclass(frozen=True)
+class OfColumns:
+    """A kind that looks at some of the inputs only.
+
+    Attributes
+    ----------
+    kind : CellKind
+    start, stop : int
+        From which input on, and before which.
+
+    Examples
+    --------
+    >>> from apfex.training import TrainingSettings, network_kinds
+    >>> rows = CellRows(torch.randn(40, 3), torch.arange(40) % 4, (2, 2), torch.arange(40) % 2)
+    >>> (kind,) = network_kinds((), TrainingSettings(epochs=2))
+    >>> models, _ = OfColumns(kind, 1, 3).fit(rows, lambda: None)
+    >>> models[0](rows.x).shape
+    torch.Size([40, 4])
+    """
+
+    kind: CellKind
+    start: int
+    stop: int
+
+    @property
+    def steps(self) -> int:
+        """Those of the kind."""
+        return self.kind.steps
+
+    def fit(self, rows: CellRows, on_step: Callable[[], None]) -> tuple[list[nn.Module], Tensor]:
+        """Fit the kind to its inputs."""
+        own = replace(rows, x=rows.x[:, self.start : self.stop])
+        models, unseen = self.kind.fit(own, on_step)
+        return [_Columns(model, self.start, self.stop) for model in models], unseen
+
+
+class _Columns(nn.Module):
+    def __init__(self, model: nn.Module, start: int, stop: int) -> None:
+        super().__init__()
+        self.model, self.start, self.stop = model, start, stop
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.model(x[:, self.start : self.stop])
+
+
+def fit_cells(
+    rows: CellRows, kinds: Sequence[CellKind], on_step: Callable[[], None] = lambda: None
+) -> tuple[CellModel, Tensor]:
+    """Train a cell model, and say what it predicts for rows that it has not seen.
+
+    Parameters
+    ----------
+    rows : CellRows
+    kinds : sequence of CellKind
+        :func:`network_kinds`, for instance.
+    on_step : callable, optional
+        Called for each of the steps of each kind, one kind after the other.
 
     Returns
     -------
     model : CellModel
-        All networks together.
+        All models together.
     unseen : Tensor of shape [n, k, c]
         For each row the prediction of those that were trained without its fold.
 
     Notes
     -----
-    Two kinds of models are trained, linear ones and networks, each as one stacked population. They
-    are mixed in the proportion that predicts unseen rows best: small tables have no use for
-    networks, and large ones none for linear models.
+    The kinds are mixed in the proportion that predicts unseen rows best: small tables have no use
+    for networks, and large ones none for linear models.
 
     Examples
     --------
-    >>> x, cells = torch.randn(40, 3), torch.arange(40) % 4
-    >>> settings = CellSettings(training=TrainingSettings(epochs=2))
-    >>> model, unseen = fit_cells(x, cells, (2, 2), torch.arange(40) % 4, settings)
+    >>> from apfex.training import TrainingSettings, network_kinds
+    >>> rows = CellRows(torch.randn(40, 3), torch.arange(40) % 4, (2, 2), torch.arange(40) % 4)
+    >>> model, unseen = fit_cells(rows, network_kinds((8,), TrainingSettings(epochs=2)))
     >>> unseen.shape
     torch.Size([40, 2, 2])
     """
-    kinds = [(), settings.hidden] if settings.hidden else [()]
-    weight = torch.ones(len(x)).to(x) if sample_weight is None else sample_weight.to(x)
-    numbers = torch.arange(settings.folds, device=x.device)
-    learnt = weight * (folds != numbers.unsqueeze(1))  # [b, n]
-    rows = TrainingRows(x, cells, cells.new_empty(0, len(x)), (), learnt)
-    populations = [_train(hidden, rows, shape, settings, on_epoch) for hidden in kinds]
-    unseen = torch.stack([_unseen(population, x, folds) for population in populations])
-    shares = _best_shares(unseen, cells, weight)
-    networks, weights = [], []
-    for population, share in zip(populations, shares, strict=True):
+    fitted = [kind.fit(rows, on_step) for kind in kinds]
+    unseen = [probabilities for _, probabilities in fitted]
+    shares = _best_shares(unseen, rows.cells, rows.weight)
+    models, weights = [], []
+    for (found, _), share in zip(fitted, shares, strict=True):
         if share > 0:
-            networks += [population.member(fold) for fold in range(settings.folds)]
-            weights += [share / settings.folds] * settings.folds
+            models += found
+            weights += [share / len(found)] * len(found)
     kept = [share * part for share, part in zip(shares, unseen, strict=True) if share > 0]
     mixed = torch.stack(kept).sum(0)
-    return CellModel(networks, weights, shape), mixed.unflatten(1, shape)
+    return CellModel(models, weights, rows.shape), mixed.unflatten(1, rows.shape)
 
 
-def _train(
-    hidden: tuple[int, ...],
-    rows: TrainingRows,
-    shape: tuple[int, int],
-    settings: CellSettings,
-    on_epoch: Callable[[int], None] | None,
-) -> StackedMLP:
-    training = settings.training
-    if not hidden:
-        decay = min(1.0, settings.linear_decay / len(rows.y))
-        training = replace(training, weight_decay=decay)
-    n_cells = shape[0] * shape[1]
-    made = StackedMLP(rows.x.shape[1], n_cells, hidden, settings.folds, training.seed)
-    population = made.to(rows.x.device)
-    aims = Aims((), rows.x.new_zeros(settings.folds, 0))
-
-    def after(epoch: int) -> None:
-        if on_epoch is not None:
-            on_epoch(epoch)
-
-    train_population(population, aims, rows, training, after)
-    return population
-
-
-def _unseen(population: StackedMLP, x: Tensor, folds: Tensor) -> Tensor:
-    """Probabilities [n, k c] by the member that has not seen the row."""
-    with torch.no_grad():
-        parts = zip(x.split(2**14), folds.split(2**14), strict=True)
-        chosen = [
-            population.scores(rows)[fold, torch.arange(len(rows), device=x.device)]
-            for rows, fold in parts
-        ]
-    return torch.softmax(torch.cat(chosen), 1)
-
-
-def _best_shares(unseen: Tensor, cells: Tensor, weight: Tensor) -> list[float]:
-    """Shares of the kinds [s, n, k c] with the least log loss on unseen rows."""
-    if len(unseen) == 1:
-        return [1.0]
-    own = unseen.gather(2, cells.expand(len(unseen), -1).unsqueeze(2)).squeeze(2)  # [2, n]
-    own = own.nan_to_num(0.0)  # a kind that has diverged knows nothing
-    grid = torch.linspace(0, 1, _SHARES).to(own)
-    mixed = torch.lerp(own[:1], own[1:], grid.unsqueeze(1)).clamp_min(1e-12)
-    share = float(grid[(mixed.log() @ weight).argmax()])
-    return [1 - share, share]
+def _best_shares(unseen: Sequence[Tensor], cells: Tensor, weight: Tensor) -> list[float]:
+    """Shares of the kinds [n, k c] with the least log loss on unseen rows, found one by one."""
+    own = [part.gather(1, cells.unsqueeze(1)).squeeze(1) for part in unseen]
+    own = [part.nan_to_num(0.0) for part in own]  # a kind that has diverged knows nothing
+    grid = torch.linspace(0, 1, _SHARES).to(own[0])
+    shares, so_far = [1.0], own[0]
+    for part in own[1:]:
+        mixed = torch.lerp(so_far, part, grid.unsqueeze(1))
+        best = int((mixed.clamp_min(1e-12).log() @ weight.to(mixed)).argmax())
+        share, so_far = float(grid[best]), mixed[best]
+        shares = [*(other * (1 - share) for other in shares), share]
+    return shares

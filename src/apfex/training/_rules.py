@@ -16,6 +16,7 @@ _LEAST_SLOPE = 1e-3
 """Slopes far below this are rounding, which Adam would blow up."""
 _LEAST_MASS = 1e-9
 """Groups count from this share of all rows on."""
+_TINY = 1e-30
 
 
 @final
@@ -30,8 +31,6 @@ class Evidence:
     cells : int64 Tensor of shape [n]
         ``group * c + label`` of each row.
     sample_weight : Tensor of shape [n] or None
-    groups_known : bool
-        Whether the probabilities are those of rows whose group is known.
 
     Examples
     --------
@@ -43,7 +42,6 @@ class Evidence:
     probabilities: Tensor
     cells: Tensor
     sample_weight: Tensor | None = None
-    groups_known: bool = False
 
     def shares(self) -> Tensor:
         """Weight of each row, summing to one."""
@@ -55,13 +53,12 @@ class Evidence:
     def take(self, rows: Tensor) -> Evidence:
         """What is known of some of the rows."""
         weight = None if self.sample_weight is None else self.sample_weight[rows]
-        return Evidence(self.probabilities[rows], self.cells[rows], weight, self.groups_known)
+        return Evidence(self.probabilities[rows], self.cells[rows], weight)
 
     def given_groups(self) -> Evidence:
         """The same where the group of a row is known: all others have no probability."""
         c = self.probabilities.shape[2]
-        known = given_groups(self.probabilities, self.cells // c)
-        return replace(self, probabilities=known, groups_known=True)
+        return replace(self, probabilities=given_groups(self.probabilities, self.cells // c))
 
     def memberships(self, trusted_rows: float) -> Tensor:
         """How much each row counts in each cell, shape [n, k * c].
@@ -191,7 +188,7 @@ def given_groups(probabilities: Tensor, codes: Tensor) -> Tensor:
     """
     own = torch.zeros_like(probabilities[:, :, 0]).scatter_(1, codes.clamp_min(0)[:, None], 1.0)
     kept = probabilities * own.unsqueeze(2)
-    known = kept / kept.sum((1, 2), keepdim=True).clamp_min(1e-30)
+    known = kept / kept.sum((1, 2), keepdim=True).clamp_min(_TINY)
     return torch.where((codes >= 0)[:, None, None], known, probabilities)
 
 
@@ -233,8 +230,7 @@ class _Plan:
             costs=-(start @ (q * shares).T),
             shares=shares.squeeze(1),
             start=start,
-            # a known group has probability 1, a guessed one about its share of all rows
-            basis=_basis(torch.ones_like(totals) if evidence.groups_known else totals, 1 / len(q)),
+            basis=_basis(evidence.probabilities, shares.squeeze(1)),
             own=(torch.eye(c) if c > 2 else torch.tensor([[0.0, 1.0]])).to(q),
             aims=Aims(aims.rates, aims.weights.to(q)),
             parents=parents,
@@ -286,10 +282,25 @@ class _Plan:
         return empty.index_add(-2, parent, pairs)
 
 
-def _basis(totals: Tensor, least: float) -> Tensor:
-    """A direction for each group within each label, and one for each group: [k c + k, k c]."""
-    k, c = totals.shape
-    totals = totals.clamp_min(least)
-    cells = torch.diag((totals.sum(0) / totals).flatten())
-    groups = torch.eye(k).to(totals).repeat_interleave(c, 1) / totals.sum(1, keepdim=True)
-    return torch.cat([cells, groups])
+def _basis(q: Tensor, shares: Tensor) -> Tensor:
+    """A direction for each group within each label, and one for each group: [k c + k, k c].
+
+    A unit of each moves the scores of the group's own rows by about as much as any other's: the
+    better the models know a group, the less its coefficient has to move.
+    """
+    _, k, c = q.shape
+    groups = q.sum(2, keepdim=True)
+    in_labels = _known(q, q / q.sum(1, keepdim=True).clamp_min(_TINY), shares)
+    in_all = _known(groups, groups, shares)
+    spread = torch.eye(k).to(q).repeat_interleave(c, 1)
+    return torch.cat([torch.diag(1 / in_labels.flatten()), spread / in_all])
+
+
+def _known(mass: Tensor, guess: Tensor, shares: Tensor) -> Tensor:
+    """Mean guess for the rows that belong: 1 where groups are known, their share if not at all."""
+    belonging = torch.einsum("n,nkc->kc", shares, mass)
+    return (
+        torch.einsum("n,nkc->kc", shares, mass * guess)
+        .div(belonging.clamp_min(_TINY))
+        .clamp_min(1 / len(shares))
+    )
