@@ -27,7 +27,7 @@ setup: $(STAMP)  ## only make the virtual environment
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade --constraint constraints.txt pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,bench]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,bench,boosting]"
 	touch $(STAMP)
 
 clean:

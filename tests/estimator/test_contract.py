@@ -28,8 +28,12 @@ EXPECTED = {
         {"epochs": 20, "n_members": 4, "batch_size": 32, "bins": None},
         pytest.param({}, marks=pytest.mark.slow),
         pytest.param({"model": "linear"}, marks=pytest.mark.slow),
+        pytest.param({"model": "boosting", "n_estimators": 20}, marks=pytest.mark.slow),
+        pytest.param(
+            {"model": "boosting", "n_estimators": 20, "search": "members"}, marks=pytest.mark.slow
+        ),
     ],
-    ids=["quick", "default", "linear"],
+    ids=["quick", "default", "linear", "trees", "trees of their own"],
 )
 def test_it_passes_the_checks_of_scikit_learn(settings):
     results = check_estimator(

@@ -8,6 +8,8 @@ import torch
 from tests.estimator.tables import DATA, FRESH, quick
 from torch import nn
 
+from apfex.estimator import _networks
+
 NUMBERS = DATA.X.select_dtypes("number")
 FRESH_NUMBERS = FRESH.X.select_dtypes("number")
 
@@ -58,5 +60,54 @@ def test_inputs_are_those_of_the_network(production):
         fit(production, NUMBERS.mask(NUMBERS.quantile(0.9) < NUMBERS))
     with pytest.raises(ValueError, match="X must hold numbers, as init takes them"):
         fit(production, NUMBERS.assign(word="a"))
-    with pytest.raises(ValueError, match="outputs of shape"):
-        fit(nn.Linear(NUMBERS.shape[1], 3))
+
+
+class Pair(nn.Module):
+    """Logits, and something else beside them."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(NUMBERS.shape[1], 1)
+
+    def forward(self, x):
+        return self.linear(x), x
+
+
+D = NUMBERS.shape[1]
+MISFITS = {
+    "width": (
+        nn.Sequential(nn.BatchNorm1d(D + 1), nn.Linear(D + 1, 1)),
+        rf"init must take the {D} columns of X as float32, got .* give fit the columns that",
+    ),
+    "dtype": (nn.Linear(D, 1).double(), rf"init must take the {D} columns of X as float32, got "),
+    "two outputs": (
+        nn.Linear(D, 2),
+        r"init must return a tensor of logits of shape \[n, 1\] for 2 classes, got shape \[8, 2\] "
+        "for 8 rows; wrap it in a module that returns one logit .of two, the second minus",
+    ),
+    "tuple": (
+        Pair(),
+        r"init must return a tensor of logits .*, got a tuple; wrap it in .* the logits alone",
+    ),
+}
+
+
+@pytest.mark.parametrize(("network", "message"), MISFITS.values(), ids=MISFITS.keys())
+def test_a_network_that_does_not_go_with_the_rows_is_refused(network, message, monkeypatch):
+    def train(*_):
+        raise AssertionError("trained")
+
+    monkeypatch.setattr(_networks, "train_population", train)
+    before, clf = copy.deepcopy(network.state_dict()), quick(init=network)
+    with pytest.raises(ValueError, match=message):
+        clf.fit(NUMBERS, DATA.y, sensitive_features=DATA.sensitive)
+    assert network.training
+    assert not hasattr(clf, "front_")
+    for name, value in network.state_dict().items():
+        assert torch.equal(value, before[name])
+
+
+def test_logits_of_several_classes_are_one_for_each():
+    y = np.where(NUMBERS.iloc[:, 0] > NUMBERS.iloc[:, 0].median(), 2, DATA.y)
+    with pytest.raises(ValueError, match=r"\[n, 3\] for 3 classes, .* a logit for each class"):
+        quick(init=nn.Linear(D, 1)).fit(NUMBERS, y, sensitive_features=DATA.sensitive)

@@ -23,6 +23,7 @@ def make_held(n=200, c=2, weighted=False, seed=0, attributes=False):
 
 def make_settings(**changes) -> Any:
     settings = {"criteria": Criteria.of("dp"), "bounds": {"dp": 0.1}, "by": "error", "n_points": 16}
+    settings |= {"factory": None, "init": None}
     return SimpleNamespace(**{**settings, **changes})
 
 

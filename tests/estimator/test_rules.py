@@ -1,5 +1,6 @@
 """The front by rules: honest on small tables, and groups known only where asked for."""
 
+import copy
 import warnings
 
 import numpy as np
@@ -129,13 +130,13 @@ class TestGroupThresholds:
 BAD = {
     "rules of a factory": (
         {"search": "rules", "model": torch.nn.Linear},
-        "search must be 'networks' or 'auto' with a factory",
+        "search must be 'members' or 'auto' with a factory",
     ),
-    "thresholds of networks": (
-        {"search": "networks", "group_thresholds": True},
-        "group_thresholds must be False for networks",
+    "thresholds of members": (
+        {"search": "members", "group_thresholds": True},
+        "group_thresholds must be False for members",
     ),
-    "networks crossed": ({"search": "networks", "validation": "cross"}, "validation must be"),
+    "members crossed": ({"search": "members", "validation": "cross"}, "validation must be"),
     "patience of rules": ({"patience": 3}, "patience must be None for rules, got 3"),
     "bins by labels": ({"bins": "tree", "validation": "cross"}, "bins must not be 'tree'"),
     "unknown search": ({"search": "grid"}, r"search must be one of .*, got 'grid'"),
@@ -159,11 +160,32 @@ def test_networks_stop_early(monkeypatch):
             "look",
             lambda self, e, real=real, looks=looks: looks.append(e) or real(self, e),
         )
-        clf = fitted(search="networks", patience=patience, epochs=40)
+        clf = fitted(search="members", patience=patience, epochs=40)
         monkeypatch.setattr(_Collector, "look", real)
         assert len(clf.front_) >= 1
         epochs.append(max(looks))
     assert epochs[0] < epochs[1] == 40
+
+
+def test_the_epoch_of_a_point_is_that_of_its_parameters(monkeypatch):
+    """With patience members go back to their best epoch; the same training without it tells."""
+    seen, real = {}, _Collector.look
+
+    def look(self, epoch):
+        seen[epoch] = copy.deepcopy(self._population)
+        return real(self, epoch)
+
+    settings = {"search": "members", "epochs": 20, "n_members": 8}
+    monkeypatch.setattr(_Collector, "look", look)
+    fitted(**settings)
+    monkeypatch.setattr(_Collector, "look", real)
+    for patience in (1, 2, 3, 4, 5, 6, 30):
+        front = fitted(**settings, patience=patience).front_
+        assert any(point.epoch < 10 for point in front)  # before the first snapshot
+        for point in front:
+            then = seen[point.epoch].member(point.member).double().state_dict()
+            for name, value in point.module.state_dict().items():
+                torch.testing.assert_close(value, then[name], rtol=1e-3, atol=1e-4)
 
 
 def test_with_many_groups_no_point_is_a_constant_in_disguise():

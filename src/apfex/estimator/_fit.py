@@ -8,10 +8,11 @@ from apfex.estimator._measure import Encoder, make_front
 from apfex.estimator._networks import search_networks
 from apfex.estimator._rules import search_rules
 from apfex.estimator._settings import Settings
+from apfex.estimator._trees import search_trees
 
 
 def explore(rows: Rows, settings: Settings, favorable: int, seed: int) -> tuple[Front, Encoder]:
     """Some rows make gradients, others choose; nothing else touches a choice."""
-    search = search_rules if settings.search == "rules" else search_networks
-    found = search(rows, settings, seed)
+    members = search_trees if settings.has_trees else search_networks
+    found = (search_rules if settings.search == "rules" else members)(rows, settings, seed)
     return make_front(found.candidates, found.held, settings, favorable), found.encoder

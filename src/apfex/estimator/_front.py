@@ -37,7 +37,7 @@ class Point:
         Groups that lost favorable decisions against the most accurate point while no group
         gained any; empty where somebody gained.
     member, epoch : int
-        Where it comes from: the network or rule, and the epochs done.
+        Where it comes from: the network or rule, and the epoch of its parameters.
     n_rows : int
         Rows that chose it.
     module : nn.Module
@@ -65,7 +65,7 @@ class Point:
     epoch: int
     n_rows: int
     module: nn.Module = field(repr=False)
-    """Takes encoded rows [n, d]; in evaluation mode, on the CPU."""
+    """Takes encoded rows [n, d]; in evaluation mode, on the CPU; our own are in float64."""
     interval_at: Callable[[str, float], GapInterval] = field(repr=False)
     """The interval of a criterion at another confidence."""
 

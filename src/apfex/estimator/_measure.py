@@ -131,6 +131,28 @@ def score(decisions: Tensor, held: Held, criteria: Criteria, by: str) -> Scored:
     return Scored(values.cpu().numpy(), trivial.cpu().numpy())
 
 
+def look_at(
+    scores: Tensor, epochs: np.ndarray, held: Held, settings: Settings, snapshot: HasMembers
+) -> tuple[list[Candidate], Scored]:
+    """Members by their scores [b, n] or [b, n, c] on the held rows, but those that diverged."""
+    decisions = (scores > 0).long() if scores.ndim == 2 else scores.argmax(2)
+    scored = score(decisions, held, settings.criteria, settings.by)
+    alive = scores.flatten(1).isfinite().all(1).cpu().numpy()
+    small = decisions.to(torch.int16).cpu().numpy()
+    candidates = [
+        Candidate(
+            int(member),
+            int(epochs[member]),
+            small[member],
+            scored.values[member],
+            bool(scored.trivial[member]),
+            snapshot,
+        )
+        for member in np.flatnonzero(alive & np.isfinite(scored.values).all(1))
+    ]
+    return candidates, scored
+
+
 def _no_better_than_constant(recalls: Tensor, sizes: Tensor) -> Tensor:
     """Balanced accuracy, noise allowed for, not above a constant's by more than .02."""
     spread = (recalls * (1 - recalls) / sizes).sum(1).sqrt() / recalls.shape[1]
@@ -214,18 +236,22 @@ def _undominated(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _thin(leading: Sequence[Candidate], settings: Settings) -> list[Candidate]:
-    """At most ``n_points``, even along the front; the one that the bounds choose always stays."""
+    """At most ``n_points``, spread over the front; the one that the bounds choose always stays.
+
+    The most accurate one comes first, then that of the bounds, then those with the least gaps,
+    then whichever is farthest from all that were taken.
+    """
     if len(leading) <= settings.n_points:
         return list(leading)
+    values = np.stack([candidate.values for candidate in leading])
     limits = [settings.bounds.get(name, np.inf) for name in settings.criteria.names]
     usable = [i for i, c in enumerate(leading) if not c.trivial and (c.values[1:] <= limits).all()]
-    favourite = usable[:1]
-    places = np.linspace(0, len(leading) - 1, settings.n_points).round().astype(int).tolist()
-    if favourite and favourite[0] not in places:
-        inner = range(1 if len(places) > 1 else 0, max(len(places) - 1, min(len(places), 2)))
-        nearest = min(inner, key=lambda i: abs(places[i] - favourite[0]))
-        places[nearest] = favourite[0]
-    return [leading[place] for place in places]
+    places = values / np.maximum(np.ptp(values, axis=0), 1e-12)
+    taken = list(dict.fromkeys([*usable[:1], 0, *values.argmin(0).tolist()]))[: settings.n_points]
+    while len(taken) < settings.n_points:
+        distances = np.abs(places[:, None] - places[taken]).max(2).min(1)
+        taken.append(int(distances.argmax()))
+    return [leading[place] for place in sorted(taken)]
 
 
 def _point(
@@ -254,9 +280,15 @@ def _point(
         member=candidate.member,
         epoch=candidate.epoch,
         n_rows=len(held.y),
-        module=candidate.snapshot.member(candidate.member).cpu().eval(),
+        module=_module(candidate, settings),
         interval_at=interval_at,
     )
+
+
+def _module(candidate: Candidate, settings: Settings) -> nn.Module:
+    module = candidate.snapshot.member(candidate.member).cpu().eval()
+    is_own = settings.factory is None and settings.init is None
+    return module.double() if is_own else module
 
 
 def _interval(

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from apfex.estimator._inputs import Rows
-from apfex.estimator._measure import Candidate, Found, Held, Scored, check_measurable, score
-from apfex.estimator._prepare import encode, fit_encoder, held_rows
+from apfex.estimator._measure import Candidate, Found, Held, Scored, check_measurable, look_at
+from apfex.estimator._prepare import check_init, encode, fit_encoder, held_rows, training_rows
 from apfex.estimator._progress import progress
 from apfex.estimator._settings import Settings
 from apfex.estimator._split import split
@@ -18,7 +18,6 @@ from apfex.training import (
     Aims,
     StackedMLP,
     StackedModules,
-    TrainingRows,
     train_population,
     weight_ladder,
 )
@@ -34,6 +33,8 @@ def search_networks(rows: Rows, settings: Settings, seed: int) -> Found:
     check_measurable(held, settings.criteria)
     encoder = fit_encoder(rows, train, settings)
     x, x_held = (encode(encoder, rows, part, settings) for part in (train, chosen))
+    if settings.init is not None:
+        check_init(settings.init, x, len(rows.classes))
     population = _population(settings, rows, x.shape[1], seed)
     training = settings.training(len(train), seed)
     collector = _Collector(population, held, x_held, settings, training.epochs)
@@ -47,9 +48,9 @@ def search_networks(rows: Rows, settings: Settings, seed: int) -> Found:
         population.train(False)
         collector.look(0)
         aims = _aims(settings, population.n_members, len(rows.groupings))
-        train_population(population, aims, _training_rows(rows, train, x), training, on_epoch)
-        if settings.patience is not None:  # members are now where they were best
-            collector.take(training.epochs)
+        train_population(population, aims, training_rows(rows, train, x), training, on_epoch)
+        if settings.patience is not None:
+            collector.take_best(settings.patience)
     return Found(collector.candidates, held, encoder)
 
 
@@ -69,61 +70,38 @@ class _Collector:
         count = min(_SNAPSHOTS, epochs - first + 1)
         self._times = set(np.linspace(first, epochs, count).round().astype(int).tolist())
         self._times |= {0} if settings.init is not None else set()
+        self._losses: list[np.ndarray] = []
         self.candidates: list[Candidate] = []
         self.best: list[float] = []
 
     def look(self, epoch: int) -> Tensor | None:
         """Take a snapshot, if it is time; with patience, tell error plus gaps of each member."""
-        if epoch in self._times:
-            return self.take(epoch)
-        if self._settings.patience is None or not epoch:
+        patient = self._settings.patience is not None and epoch > 0
+        if epoch not in self._times and not patient:
             return None
-        scores, _, scored = self._measure()
-        return self._losses(scored).to(scores.device)
+        found, scored = self._look(np.full(self._population.n_members, epoch))
+        if epoch in self._times:
+            self._keep(found, scored)
+        if not patient:
+            return None
+        self._losses.append(np.nan_to_num(scored.values, nan=1.0).sum(1))
+        return torch.from_numpy(self._losses[-1]).to(self._x.device)
 
-    def take(self, epoch: int) -> Tensor:
-        """Keep all members as candidates, but those that have diverged."""
-        scores, decisions, scored = self._measure()
-        self.best = scored.best
-        alive = scores.flatten(1).isfinite().all(1).cpu().numpy()
-        usable = np.flatnonzero(alive & np.isfinite(scored.values).all(1))
-        small, snapshot = decisions.to(torch.int16).cpu().numpy(), copy.deepcopy(self._population)
-        self.candidates += [
-            Candidate(
-                int(member),
-                epoch,
-                small[member],
-                scored.values[member],
-                bool(scored.trivial[member]),
-                snapshot,
-            )
-            for member in usable
-        ]
-        return self._losses(scored).to(scores.device)
+    def take_best(self, patience: int) -> None:
+        """Keep all members, now that each is back at its best epoch."""
+        best = 1 + np.argmin(self._losses, 0)
+        # Later than this a member had stopped, and was at its best already.
+        self.candidates = [c for c in self.candidates if c.epoch <= best[c.member] + patience]
+        self._keep(*self._look(best))
 
-    def _measure(self) -> tuple[Tensor, Tensor, Scored]:
+    def _look(self, epochs: np.ndarray) -> tuple[list[Candidate], Scored]:
         with torch.no_grad():
             scores = self._population.scores(self._x)
-        decisions = (scores > 0).long() if scores.ndim == 2 else scores.argmax(2)
-        criteria, by = self._settings.criteria, self._settings.by
-        return scores, decisions, score(decisions, self._held, criteria, by)
+        return look_at(scores, epochs, self._held, self._settings, copy.deepcopy(self._population))
 
-    def _losses(self, scored: Scored) -> Tensor:
-        return torch.from_numpy(np.nan_to_num(scored.values, nan=1.0).sum(1))
-
-
-def _training_rows(rows: Rows, train: np.ndarray, x: Tensor) -> TrainingRows:
-    codes = np.empty((len(rows.groupings), len(train)), dtype=np.int64)
-    for place, grouping in enumerate(rows.groupings):
-        codes[place] = grouping.codes[train]
-    weight = rows.sample_weight
-    return TrainingRows(
-        x=x,
-        y=torch.from_numpy(rows.y[train]).to(x.device),
-        codes=torch.from_numpy(codes).to(x.device),
-        n_groups=tuple(len(grouping) for grouping in rows.groupings),
-        sample_weight=None if weight is None else torch.from_numpy(weight[train]).to(x),
-    )
+    def _keep(self, found: list[Candidate], scored: Scored) -> None:
+        self.best = scored.best
+        self.candidates += found
 
 
 def _population(

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 Show = Callable[[int, Sequence[float]], None]
-"""Called with the epochs done and the figures of the best member so far: error, then gaps."""
+"""Called with the steps done and the figures of the best member so far: error, then gaps."""
 
 
 def progress(verbose: int, epochs: int) -> AbstractContextManager[Show]:
-    """Show epoch, best error with its gaps, and the time left; nothing unless ``verbose``."""
+    """Show step, best error with its gaps, and the time left; nothing unless ``verbose``."""
     return _Bar(epochs) if verbose else nullcontext(lambda *_: None)
 
 
@@ -19,7 +19,7 @@ class _Bar:
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         self._bar = Progress(
-            TextColumn("epoch {task.completed}/{task.total}"),
+            TextColumn("step {task.completed}/{task.total}"),
             BarColumn(),
             TimeRemainingColumn(),
             TextColumn("{task.fields[best]}"),

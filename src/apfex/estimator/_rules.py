@@ -1,9 +1,10 @@
-"""The front by rules: the points share their networks, and differ in how they decide by them."""
+"""The front by rules: the points share their models, and differ in how they decide by them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import final
 
 import numpy as np
@@ -11,15 +12,17 @@ import torch
 from torch import Tensor, nn
 
 from apfex.estimator._inputs import Rows
-from apfex.estimator._measure import Candidate, Encoder, Found, check_measurable, score
-from apfex.estimator._prepare import encode, fit_encoder, held_rows
+from apfex.estimator._kinds import Inputs
+from apfex.estimator._measure import Candidate, Found, check_measurable, score
+from apfex.estimator._prepare import encode, fit_inputs, held_rows
 from apfex.estimator._progress import Show, progress
 from apfex.estimator._settings import Settings
 from apfex.estimator._split import check_enough, deal, split, strata
 from apfex.training import (
     Aims,
+    CellKind,
     CellModel,
-    CellSettings,
+    CellRows,
     Evidence,
     RuleModel,
     fit_cells,
@@ -41,20 +44,21 @@ def search_rules(rows: Rows, settings: Settings, seed: int) -> Found:
     parts = (everything, everything) if crosses else split(rows, settings.validation_fraction, seed)
     held = held_rows(rows, parts[1])
     check_measurable(held, settings.criteria)
-    training = settings.training(len(parts[0]), seed)
-    kinds = 1 + bool(settings.hidden)  # linear models, then networks
-    with progress(settings.verbose, kinds * training.epochs) as show:
-        fitted = _Fitted.to(rows, parts[0], settings, seed, show)
+    inputs = fit_inputs(rows, parts[0], settings)
+    kinds = inputs.kinds(settings, len(parts[0]), seed)
+    steps = sum(kind.steps for kind in kinds)
+    with progress(settings.verbose, steps) as show:
+        fitted = _Fitted.to(rows, parts[0], inputs, kinds, settings, seed, show)
         rule_set = RuleSet(fitted.model, fitted.rules())
         decisions = fitted.cross_decide() if crosses else fitted.decide(rule_set, rows, parts[1])
         scored = score(decisions, held, settings.criteria, settings.by)
-        show(kinds * training.epochs, scored.best)
+        show(steps, scored.best)
     trivial = scored.trivial | fitted.is_constant(rule_set)
     small = decisions.to(torch.int16).cpu().numpy()
     candidates = [
         Candidate(
             int(rule),
-            training.epochs,
+            steps,
             small[rule],
             scored.values[rule],
             bool(trivial[rule]),
@@ -75,7 +79,7 @@ class RuleSet:
     """[b, j, k, c]"""
 
     def member(self, index: int) -> nn.Module:
-        """A rule with its networks as a module."""
+        """A rule with its models as a module."""
         return RuleModel(self.model, self.rules[index])
 
 
@@ -83,7 +87,7 @@ class RuleSet:
 class _Fitted:
     """What the rules of one fit are made from."""
 
-    encoder: Encoder
+    encoder: Inputs
     model: CellModel
     evidence: Evidence
     folds: Tensor
@@ -92,23 +96,29 @@ class _Fitted:
     settings: Settings
 
     @staticmethod
-    def to(rows: Rows, part: np.ndarray, settings: Settings, seed: int, show: Show) -> _Fitted:
-        """Train the networks on some of the rows."""
-        encoder = fit_encoder(rows, part, settings)
-        x = encode(encoder, rows, part, settings)
-        made = CellSettings(settings.hidden, settings.n_folds, settings.training(len(part), seed))
+    def to(
+        rows: Rows,
+        part: np.ndarray,
+        inputs: Inputs,
+        kinds: Sequence[CellKind],
+        settings: Settings,
+        seed: int,
+        show: Show,
+    ) -> _Fitted:
+        """Train the models on some of the rows."""
+        x = encode(inputs, rows, part, settings)
         cells = torch.from_numpy(strata(rows)[part]).to(x.device)
-        folds = torch.from_numpy(deal(strata(rows)[part], made.folds, seed)).to(x.device)
+        folds = torch.from_numpy(deal(strata(rows)[part], settings.n_folds, seed)).to(x.device)
         weight = rows.sample_weight
         weight = None if weight is None else torch.from_numpy(weight[part]).to(x)
         shape = (1 if rows.crossing is None else len(rows.crossing), len(rows.classes))
-        done = iter(range(1, 2 * made.training.epochs + 1))
+        done = count(1)
         model, unseen = fit_cells(
-            x, cells, shape, folds, made, weight, lambda _: show(next(done), [])
+            CellRows(x, cells, shape, folds, weight), kinds, lambda: show(next(done), [])
         )
         evidence = Evidence(unseen, cells, weight)
         return _Fitted(
-            encoder,
+            inputs,
             model,
             evidence.given_groups() if settings.group_thresholds else evidence,
             folds,
@@ -133,9 +143,9 @@ class _Fitted:
         return bool(self.evidence.probabilities.isfinite().all())
 
     def cross_decide(self) -> Tensor:
-        """Decisions [b, n] on all rows, each by a network and rules that were fitted without it.
+        """Decisions [b, n] on all rows, each by a model and rules that were fitted without it.
 
-        The rules saw probabilities of other rows, by networks that had learnt from this one.
+        The rules saw probabilities of other rows, by models that had learnt from this one.
         """
         decided = torch.empty(self.aims.n_members, len(self.folds), dtype=torch.int64)
         decided = decided.to(self.folds.device)
@@ -163,8 +173,8 @@ def _decisions(rules: Tensor, probabilities: Tensor) -> Tensor:
 def _aims(settings: Settings, n_groupings: int) -> Aims:
     if not settings.criteria.names:
         return Aims((), torch.zeros(1, 0))
-    count = _RULES_PER_MEMBER * settings.n_members
-    ladder = weight_ladder(settings.criteria.rates, count, **_LADDER)
+    n_rules = _RULES_PER_MEMBER * settings.n_members
+    ladder = weight_ladder(settings.criteria.rates, n_rules, **_LADDER)
     return Aims(ladder.rates, ladder.weights.repeat(1, n_groupings))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from numbers import Integral
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, final
 
 import torch
 
+from apfex.boosting import TreeSettings
 from apfex.estimator._criteria import Criteria
 from apfex.training import TrainingSettings
 
@@ -19,7 +20,7 @@ _CHOICES = {
     "grouping": ("intersectional", "attributes"),
     "scoring": ("accuracy", "balanced_accuracy"),
     "bins": ("auto", "tree", "quantile", None),
-    "search": ("auto", "rules", "networks"),
+    "search": ("auto", "rules", "members"),
     "validation": ("auto", "split", "cross"),
 }
 _LEAST = {"n_points": 1, "n_members": 2, "batch_size": 1}
@@ -36,12 +37,14 @@ class Settings:
     criteria: Criteria
     bounds: Mapping[str, float]
     grouping: str
+    models: tuple[str, ...]
+    """Of "mlp", "linear", "boosting"; empty where the user brings a model."""
     factory: Callable[[int, int], torch.nn.Module] | None
     hidden: tuple[int, ...]
     by: Literal["error", "balanced_error"]
     """What points are ranked by: "error" or "balanced_error"."""
-    search: Literal["rules", "networks"]
-    init: torch.nn.Module | None
+    search: Literal["rules", "members"]
+    init: Any
     group_thresholds: bool
     n_points: int
     n_members: int
@@ -53,6 +56,9 @@ class Settings:
     learning_rate: float | None
     weight_decay: float
     patience: int | None
+    n_estimators: int | None
+    max_depth: int | None
+    monotone_constraints: Mapping[str, int]
     device: torch.device
     verbose: int
 
@@ -71,11 +77,52 @@ class Settings:
             patience=self.patience,
         )
 
+    def trees(
+        self,
+        n: int,
+        seed: int,
+        names: Sequence[str],
+        feature_types: Sequence[str],
+        constant: Collection[str] = (),
+    ) -> TreeSettings:
+        """How to grow trees on n rows with these columns; a constraint on a constant is met."""
+        types = dict(zip(names, feature_types, strict=True))
+        wrong = [
+            name
+            for name in self.monotone_constraints
+            if types.get(name) != "q" and name not in constant
+        ]
+        if wrong:
+            numbers = [name for name, kind in types.items() if kind == "q"]
+            raise ValueError(
+                f"monotone_constraints must name columns of numbers, got {wrong}; there are "
+                f"{numbers}."
+            )
+        constraints = tuple(self.monotone_constraints.get(name, 0) for name in names)
+        return TreeSettings.for_rows(
+            n,
+            n_estimators=self.n_estimators,
+            max_depth=self.max_depth,
+            learning_rate=self.learning_rate,
+            monotone_constraints=constraints if any(constraints) else (),
+            seed=seed,
+        )
+
+    @property
+    def has_trees(self) -> bool:
+        """Whether there are boosted trees."""
+        return "boosting" in self.models
+
+    @property
+    def has_networks(self) -> bool:
+        """Whether there are networks or linear models."""
+        return self.models != ("boosting",)
+
     def _rate(self, n: int) -> float:
         """Slow from a fitted network, or where each point's own network would overfit."""
         if self.init is not None:
             return 2e-3
-        return 5e-3 if self.search == "networks" and n < _SMALL else 2e-2
+        return 5e-3 if self.search == "members" and n < _SMALL else 2e-2
 
     @property
     def n_folds(self) -> int:
@@ -84,7 +131,7 @@ class Settings:
 
     def crosses(self, n: int) -> bool:
         """Whether each of n rows has its turn to choose."""
-        small = n < _SMALL and self.bins != "tree"
+        small = n < _SMALL and not (self.bins == "tree" and self.has_networks)
         return self.validation == "cross" or (self.validation == "auto" and small)
 
     def bins_for(self, n: int) -> Literal["tree", "quantile"] | None:
@@ -98,14 +145,17 @@ def read_settings(given: APFExClassifier) -> Settings:
     """Check the arguments of a classifier."""
     _check_choices(given)
     criteria = Criteria.of(given.criteria)
+    models = _read_models(given)
+    monotone = _read_monotone(given, models)
     settings = Settings(
         criteria=criteria,
         bounds=read_bounds(given.max_gap, criteria.names),
         grouping=given.grouping,
-        factory=None if isinstance(given.model, str) else given.model,
-        hidden=() if given.model == "linear" else _read_hidden(given.hidden),
+        models=models,
+        factory=None if models else given.model,
+        hidden=() if "linear" in models else _read_hidden(given.hidden),
         by="balanced_error" if given.scoring == "balanced_accuracy" else "error",
-        search=_read_search(given),
+        search=_read_search(given, models),
         init=given.init,
         group_thresholds=given.group_thresholds,
         n_points=given.n_points,
@@ -118,49 +168,122 @@ def read_settings(given: APFExClassifier) -> Settings:
         learning_rate=given.learning_rate,
         weight_decay=given.weight_decay,
         patience=given.patience,
+        n_estimators=given.n_estimators,
+        max_depth=given.max_depth,
+        monotone_constraints=monotone,
         device=_read_device(given.device),
         verbose=given.verbose,
     )
-    settings.training(1, 0)  # checks its own part
+    settings.training(1, 0)  # each checks its own part
+    replace(settings, monotone_constraints={}).trees(1, 0, (), ())
     return settings
 
 
-def _read_search(given: APFExClassifier) -> Literal["rules", "networks"]:
+def _read_models(given: APFExClassifier) -> tuple[str, ...]:
+    """Names of the models, one or several."""
+    if callable(given.model):
+        return ()
+    named = (given.model,) if isinstance(given.model, str) else given.model
+    known = ("mlp", "linear", "boosting")
+    models = tuple(named) if isinstance(named, Sequence) else (named,)
+    distinct = len({str(model) for model in models}) == len(models) > 0
+    if not distinct or not all(model in known for model in models):
+        raise ValueError(
+            f"model must be of {list(known)}, a tuple of them, or a factory, got {given.model!r}."
+        )
+    if {"mlp", "linear"} <= set(models):
+        raise ValueError(
+            f"model must not name both 'mlp' and 'linear', got {given.model!r}: linear models are "
+            "part of 'mlp' where they help."
+        )
+    if len(models) > 1 and given.learning_rate is not None:
+        raise ValueError(
+            f"learning_rate must be None for several models, got {given.learning_rate}: networks "
+            "and trees learn at different rates."
+        )
+    return models
+
+
+def _read_monotone(given: APFExClassifier, models: tuple[str, ...]) -> dict[str, int]:
+    if not isinstance(given.monotone_constraints or {}, Mapping):
+        raise ValueError(
+            "monotone_constraints must map columns to -1, 0 or 1, got "
+            f"{given.monotone_constraints!r}."
+        )
+    found = dict(given.monotone_constraints or {})
+    wrong = {name: sign for name, sign in found.items() if sign not in (-1, 0, 1)}
+    if wrong:
+        raise ValueError(f"monotone_constraints must be of -1, 0 and 1, got {wrong}.")
+    if any(found.values()) and models != ("boosting",):
+        raise ValueError(
+            f"monotone_constraints must be None unless model is 'boosting', got {found} with "
+            f"model={given.model!r}."
+        )
+    return found
+
+
+def _read_search(given: APFExClassifier, models: tuple[str, ...]) -> Literal["rules", "members"]:
     """Rules need models of our own; a factory or a start is trained as it is."""
-    own = given.init is not None or not isinstance(given.model, str)
-    if given.init is not None and not isinstance(given.init, torch.nn.Module):
+    _check_init(given, models)
+    reasons = {
+        "init": given.init is not None,
+        "a factory as model": callable(given.model),
+        "monotone_constraints": any((given.monotone_constraints or {}).values()),
+    }
+    reason = next((what for what, holds in reasons.items() if holds), None)
+    if given.search == "rules" and reason:
         raise ValueError(
-            f"init must be a fitted torch.nn.Module or None, got {type(given.init).__name__}."
+            f"search must be 'members' or 'auto' with {reason}, got 'rules': rules decide by "
+            "models of their own, and by a guess of the group."
         )
-    if given.search == "rules" and own:
-        what = "init" if given.init is not None else "a factory as model"
-        raise ValueError(
-            f"search must be 'networks' or 'auto' with {what}, got 'rules': rules have networks "
-            "of their own."
-        )
-    search = "networks" if own or given.search == "networks" else "rules"
-    if search == "networks":
-        if given.group_thresholds:
-            raise ValueError(
-                "group_thresholds must be False for networks, got True: only rules have them. "
-                "Leave search, init and model at their defaults."
-            )
-        if given.validation == "cross":
-            raise ValueError(
-                "validation must be 'split' or 'auto' for networks, got 'cross': every point is a "
-                "network of its own, which would have to be trained for every fold."
-            )
-    elif given.validation == "cross" and given.bins == "tree":
+    search = "members" if reason or given.search == "members" else "rules"
+    if search == "members":
+        _check_members(given, models)
+    elif given.validation == "cross" and given.bins == "tree" and models != ("boosting",):
         raise ValueError(
             "bins must not be 'tree' with validation='cross', got 'tree': they are made with the "
             "labels of all rows, and no row would be left that has not been seen. Use 'quantile'."
         )
     elif given.patience is not None:
         raise ValueError(
-            f"patience must be None for rules, got {given.patience}: their networks are trained "
-            "to the end. Use search='networks'."
+            f"patience must be None for rules, got {given.patience}: their models are trained "
+            "to the end. Use search='members'."
         )
     return search
+
+
+def _check_init(given: APFExClassifier, models: tuple[str, ...]) -> None:
+    if given.init is None:
+        return
+    if models == ("boosting",):
+        if not hasattr(given.init, "inplace_predict") and not hasattr(given.init, "get_booster"):
+            raise ValueError(
+                "init must be a fitted XGBoost model for model='boosting', got "
+                f"{type(given.init).__name__}."
+            )
+    elif not isinstance(given.init, torch.nn.Module):
+        raise ValueError(
+            f"init must be a fitted torch.nn.Module or None, got {type(given.init).__name__}; a "
+            "fitted XGBoost model goes with model='boosting'."
+        )
+
+
+def _check_members(given: APFExClassifier, models: tuple[str, ...]) -> None:
+    if len(models) > 1:
+        raise ValueError(
+            f"model must be a single one for members, got {given.model!r}; use search='rules', "
+            "without init, to have several."
+        )
+    if given.group_thresholds:
+        raise ValueError(
+            "group_thresholds must be False for members, got True: only rules have them. "
+            "Leave search, init and model at their defaults."
+        )
+    if given.validation == "cross":
+        raise ValueError(
+            "validation must be 'split' or 'auto' for members, got 'cross': every point is a "
+            "model of its own, which would have to be trained for every fold."
+        )
 
 
 def read_bounds(max_gap: float | Mapping[str, float], names: Sequence[str]) -> dict[str, float]:
@@ -184,16 +307,16 @@ def _check_choices(given: APFExClassifier) -> None:
             raise ValueError(
                 f"{name} must be one of {list(allowed)}, got {getattr(given, name)!r}."
             )
-    if not callable(given.model) and given.model not in ("mlp", "linear"):
-        raise ValueError(f"model must be 'mlp', 'linear' or a factory, got {given.model!r}.")
     for name, least in _LEAST.items():
         value = getattr(given, name)
         if not isinstance(value, Integral) or value < least:
             raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
-    for name in ("epochs", "patience"):
+    for name in ("epochs", "patience", "n_estimators", "max_depth"):
         value = getattr(given, name)
-        if value is not None and not isinstance(value, Integral):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral)):
             raise ValueError(f"{name} must be None or an integer, got {value!r}.")
+    if given.learning_rate is not None and not isinstance(given.learning_rate, Real):
+        raise ValueError(f"learning_rate must be None or a number, got {given.learning_rate!r}.")
     if not 0 < given.validation_fraction < 1:
         raise ValueError(
             f"validation_fraction must be between 0 and 1, got {given.validation_fraction}."
