@@ -4,7 +4,8 @@ Read the rooms from left to right: :mod:`~apfex.groups` says who belongs togethe
 :mod:`~apfex.rates` what is counted, :mod:`~apfex.objectives` what is minimised,
 :mod:`~apfex.gradients` and :mod:`~apfex.strategies` how several gradients become one direction,
 and :mod:`~apfex.optimizer` takes the step. :mod:`~apfex.training` trains many trade-offs at once,
-and :mod:`~apfex.estimator` hands out the front.
+and :mod:`~apfex.estimator` hands out the front. :mod:`~apfex.auditing` says what decisions do to
+groups, whichever model made them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from apfex.auditing import audit
     from apfex.constraints import Constraint
     from apfex.datasets import load_dataset, make_biased
     from apfex.estimator import APFExClassifier
@@ -32,6 +34,7 @@ __all__ = [
     "Groups",
     "Objectives",
     "ParetoFront",
+    "audit",
     "load_dataset",
     "make_biased",
     "make_groups",
@@ -46,6 +49,7 @@ _HOMES = {
     "Groups": "groups",
     "Objectives": "objectives",
     "ParetoFront": "front",
+    "audit": "auditing",
     "load_dataset": "datasets",
     "make_biased": "datasets",
     "make_groups": "groups",

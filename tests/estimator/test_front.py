@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from tests.estimator.tables import DATA, FRESH, fitted
 
-from apfex.estimator import APFExClassifier, Front
-from apfex.metrics import NotEstimableWarning, accuracy, dp_gap
+from apfex import audit as audit_any
+from apfex.estimator import APFExClassifier, Front, _classifier
+from apfex.metrics import accuracy, dp_gap, tpr_gap
 
 
 @pytest.fixture(scope="module")
@@ -133,21 +134,49 @@ def test_odd_bounds_are_refused(clf, max_gap, message):
 
 def test_the_audit_measures_fresh_rows(clf):
     audit = clf.audit(FRESH.X, FRESH.y, sensitive_features=FRESH.sensitive)
-    assert audit.gaps["criterion"].tolist() == ["dp", "tpr"]
-    expected = dp_gap(None, clf.predict(FRESH.X), sensitive_features=FRESH.sensitive)
-    assert audit.gaps["gap"][0] == pytest.approx(expected)
+    assert audit.gaps["criterion"].tolist() == ["dp"] * 3 + ["tpr"] * 3
+    assert audit.gaps["by"].tolist() == ["sex", "origin", "sex x origin"] * 2
+    decided = clf.predict(FRESH.X)
+    for name, gap in (("dp", dp_gap), ("tpr", tpr_gap)):
+        expected = gap(FRESH.y, decided, sensitive_features=FRESH.sensitive)
+        row = audit.gaps.query(f"criterion == '{name}' and by == 'sex x origin'")
+        assert row["gap"].tolist() == pytest.approx([expected])
     assert (audit.gaps["lower"] <= audit.gaps["gap"]).all()
-    assert len(audit.groups) == 2 * 4
-    assert "Rates of groups" in repr(audit)
+    assert len(audit.groups) == 2 * (2 + 2 + 4)
+    assert "Worst-off groups" in repr(audit)
 
 
-def test_the_audit_honours_weights_and_grouping(clf):
-    weight = np.where(FRESH.sensitive["sex"] == "male", 2.0, 1.0)
-    by_attribute = copy.copy(clf).set_params(grouping="attributes")
-    audit = by_attribute.audit(
-        FRESH.X, FRESH.y, sensitive_features=FRESH.sensitive, sample_weight=weight
+def test_the_audit_is_that_of_any_model(clf):
+    options = {"tolerance": 0.1, "confidence": 0.9, "min_count": 5}
+    found = clf.audit(FRESH.X, FRESH.y, sensitive_features=FRESH.sensitive, **options)
+    plain = audit_any(
+        FRESH.y,
+        clf.predict(FRESH.X),
+        sensitive_features=FRESH.sensitive,
+        criteria=clf.criteria,
+        **options,
     )
-    assert audit.gaps["grouping"].tolist() == ["sex", "origin"] * 2
+    assert found.gaps.equals(plain.gaps)
+    assert found.groups.equals(plain.groups)
+    assert str(found) == str(plain)
+
+
+def test_the_audit_keeps_the_rates_of_the_last_class_whatever_is_favorable(clf):
+    other = copy.copy(clf).set_params(favorable_label=0)
+    one = clf.audit(FRESH.X, FRESH.y, sensitive_features=FRESH.sensitive)
+    swapped = other.audit(FRESH.X, FRESH.y, sensitive_features=FRESH.sensitive)
+    assert swapped.gaps.equals(one.gaps)
+    assert swapped.share_favored == pytest.approx(1 - one.share_favored)
+    assert swapped.settings.favorable_label == 0
+
+
+def test_the_audit_honours_weights(clf):
+    weight = np.where(FRESH.sensitive["sex"] == "male", 2.0, 1.0)
+    call = {"sensitive_features": FRESH.sensitive, "sample_weight": weight}
+    audit = clf.audit(FRESH.X, FRESH.y, **call)
+    expected = dp_gap(None, clf.predict(FRESH.X), **call, grouping="attributes")
+    assert audit.gaps["gap"][:2].tolist() == pytest.approx(list(expected.values()))
+    assert audit.is_approximate
 
 
 def test_the_audit_refuses_what_it_cannot_use(clf):
@@ -161,9 +190,38 @@ def test_the_audit_refuses_what_it_cannot_use(clf):
 
 def test_the_audit_says_where_it_cannot_estimate(clf):
     rows = FRESH.y == 0
-    with pytest.warns(NotEstimableWarning, match="tpr"):
-        audit = clf.audit(FRESH.X[rows], FRESH.y[rows], sensitive_features=FRESH.sensitive[rows])
-    assert audit.gaps["gap"].isna().tolist() == [False, True]
+    audit = clf.audit(FRESH.X[rows], FRESH.y[rows], sensitive_features=FRESH.sensitive[rows])
+    assert audit.gaps["gap"].isna().tolist() == [False] * 3 + [True] * 3
+    assert audit.gaps["verdict"][3:].tolist() == ["not estimable"] * 3
+
+
+def test_whose_decision_flips_between_two_points(clf):
+    last = len(clf.front_) - 1
+    first, second = clf.at(0).predict(FRESH.X), clf.at(last).predict(FRESH.X)
+    found = clf.compare(0, last, FRESH.X, sensitive_features=FRESH.sensitive)
+    for row in found.to_dict("records"):
+        parts = dict(part.split("=") for part in row["group"].split(", "))
+        rows = np.all([FRESH.sensitive[name] == level for name, level in parts.items()], axis=0)
+        assert row["count"] == rows.sum()
+        assert row["gained"] == (rows & (first == 0) & (second == 1)).sum()
+        assert row["lost"] == (rows & (first == 1) & (second == 0)).sum()
+        assert row["changed"] == row["gained"] + row["lost"]
+        assert row["net_share"] == (row["gained"] - row["lost"]) / row["count"]
+    assert found["changed"].sum() == (first != second).sum() > 0
+    back = clf.compare(-1, 0, FRESH.X, sensitive_features=FRESH.sensitive)
+    assert back["gained"].tolist() == found["lost"].tolist()
+    whole = clf.compare(0, last, FRESH.X)
+    assert whole["group"].tolist() == ["all rows"]
+    assert whole["changed"].tolist() == [found["changed"].sum()]
+    unlike = copy.copy(clf).set_params(favorable_label=0).compare(0, last, FRESH.X)
+    assert unlike["gained"].tolist() == whole["lost"].tolist()
+
+
+def test_compare_refuses_what_it_cannot_use(clf):
+    with pytest.raises(IndexError, match="point must be a place on the front"):
+        clf.compare(0, 99, FRESH.X)
+    with pytest.raises(ValueError, match="one row for each of the 600 rows of X, got 599"):
+        clf.compare(0, 1, FRESH.X, sensitive_features=FRESH.sensitive[1:])
 
 
 def test_noise_gives_trivial_points_that_are_flagged():
@@ -224,3 +282,18 @@ def test_it_survives_pickle(clf):
     assert again.front_.to_frame().equals(clf.front_.to_frame())
     for i in range(len(clf.front_)):
         assert (again.at(i).predict_proba(DATA.X) == clf.at(i).predict_proba(DATA.X)).all()
+
+
+@pytest.mark.parametrize("changes", [{}, {"group_thresholds": True}, {"search": "members"}])
+def test_prediction_takes_a_chunk_of_rows_at_a_time_and_copies_no_module(changes, monkeypatch):
+    clf = fitted(**changes)
+    given = {"sensitive_features": FRESH.sensitive} if changes.get("group_thresholds") else {}
+    whole = clf.decision_function(FRESH.X, **given)
+    sizes, point = [], clf.front_[clf.point_]
+    point.module.register_forward_hook(
+        lambda module, inputs, _: sizes.append((module is point.module, *map(len, inputs)))
+    )
+    monkeypatch.setattr(_classifier, "_CHUNK", 250)
+    found = clf.decision_function(FRESH.X, **given)
+    np.testing.assert_allclose(found, whole, rtol=1e-12)
+    assert sizes == [(True, *[n] * (1 + len(given))) for n in (250, 250, 100)]

@@ -251,7 +251,7 @@ def test_fewer_than_two_groups_give_nan_and_a_warning(data):
     ("data", "options", "message"),
     [
         (([1, 2], [3]), {}, r"one length, got shapes \[2\] and \[1\]"),
-        (([[1]], [[3]]), {}, "one length"),
+        (([[[1]]], [[[3]]]), {}, "one length"),
         (([1.5, 2], [3, 3]), {}, "successes must be whole numbers.*effective_counts"),
         (([1, 2], [3, np.nan]), {}, "totals must be whole numbers"),
         (([4, 1], [3, 3]), {}, "between 0 and totals, got 4 of 3 at 0"),
@@ -288,3 +288,19 @@ def test_unequal_weights_count_for_fewer_rows(weights, share):
     assert n == pytest.approx(total**2 / squares, abs=0.51)
     assert 0 <= x <= n
     assert effective_counts([0.0], [0.0], [0.0])[1].tolist() == [0]
+
+
+def test_rows_of_counts_are_corrected_for_one_another():
+    successes, totals = (
+        [[30, 60, 5], [40, 45, 0], [9, 0, 0]],
+        [[100, 120, 20], [90, 90, 0], [9] * 3],
+    )
+    totals[2] = [9, 0, 0]  # one group: not tested
+    found = gap_interval(successes, totals)
+    strict = [gap_interval(successes[row], totals[row], confidence=0.975) for row in (0, 1)]
+    plain = [gap_interval(successes[row], totals[row]) for row in (0, 1)]
+    assert found.gap == max(one.gap for one in plain)
+    assert found.lower == max(one.lower for one in strict)
+    assert found.p_value == min(1, 2 * min(one.p_value for one in plain))
+    assert found.upper == max(one.upper for one in plain)
+    assert gap_interval([[5, 9]], [[20, 20]]) == gap_interval([5, 9], [20, 20])

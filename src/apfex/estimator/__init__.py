@@ -1,7 +1,6 @@
 """``APFExClassifier``: one ``fit``, and the whole front of trade-offs."""
 
-from apfex.estimator._audit import Audit
 from apfex.estimator._classifier import APFExClassifier
 from apfex.estimator._front import Front, Point
 
-__all__ = ["APFExClassifier", "Audit", "Front", "Point"]
+__all__ = ["APFExClassifier", "Front", "Point"]

@@ -6,7 +6,7 @@ import copy
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import torch
@@ -14,7 +14,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from apfex.estimator._audit import Audit, audit_decisions
+from apfex.auditing import Audit, AuditSettings
+from apfex.estimator._audit import audit_decisions, compare_decisions
 from apfex.estimator._criteria import Criteria
 from apfex.estimator._fit import explore
 from apfex.estimator._inputs import (
@@ -31,13 +32,19 @@ from apfex.estimator._inputs import (
 )
 from apfex.estimator._settings import read_bounds, read_settings
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+_CHUNK = 2**14
+"""Rows that a module sees at once."""
+
 
 class APFExClassifier(ClassifierMixin, BaseEstimator):
     """A classifier with the whole front of accuracy and intersectional fairness.
 
     One ``fit`` explores the trade-offs between the task and the gaps of the sensitive attributes'
-    crossing, by decision rules on a few networks or by a network for each. ``front_`` shows the
-    points, ``select`` and ``at`` hand them out as classifiers of their own.
+    crossing, by decision rules on a few networks or trees, or by a model for each. ``front_``
+    shows the points, ``select`` and ``at`` hand them out as classifiers of their own.
 
     Parameters
     ----------
@@ -46,9 +53,11 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         "equalized_odds"; fairlearn's words are taken as well.
     grouping : {"intersectional", "attributes"}
         Gaps over the cells of the crossing, or over each attribute on its own.
-    model : {"mlp", "linear"} or callable
-        A network with one hidden layer, a linear model, or a factory
-        ``(n_features, n_outputs) -> nn.Module``.
+    model : {"mlp", "linear", "boosting"}, tuple of them, or callable
+        A network with one hidden layer, a linear model, boosted trees (XGBoost, which takes
+        categories and missing values as they are), or a factory
+        ``(n_features, n_outputs) -> nn.Module``. ``("mlp", "boosting")``: both, mixed in the
+        proportion that predicts unseen rows best.
     sensitive : sequence of column names, optional
         Sensitive columns of ``X``, instead of ``sensitive_features`` in ``fit``.
     include_sensitive : bool
@@ -62,13 +71,16 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     favorable_label : label, optional
         The outcome that a person would want; the last class by default. It tells who gains; the
         rates of two classes are always those of the last one.
-    search : {"auto", "rules", "networks"}
-        "rules": a few networks learn the probabilities of group and label together, and every
-        point is another decision rule on top of them. "networks": every point is a network of its
-        own, trained towards its trade-off; what a factory or ``init`` gets.
-    init : nn.Module, optional
-        A fitted network that takes the columns of ``X`` as they are, and has logits as outputs:
-        the front around the model in production, which is the first candidate. It is not changed.
+    search : {"auto", "rules", "members"}
+        "rules": a few models learn the probabilities of group and label together, and every
+        point is another decision rule on top of them. "members": every point is a network, or an
+        ensemble on a common trunk, trained towards its trade-off; there is no guess of the group.
+        It is what a factory, ``init`` or ``monotone_constraints`` get.
+    init : nn.Module, or fitted XGBoost model with ``model="boosting"``, optional
+        A fitted model that takes the columns of ``X`` as they are, and has logits as outputs: the
+        front around the model in production, which is the first candidate. It is not changed.
+        Give ``fit`` rows that it has not seen: on its own training rows it looks better than it
+        is. A fitted ``XGBClassifier`` does not survive ``clone``; its ``get_booster()`` does.
     group_thresholds : bool
         Whether decisions may depend on the group of the row itself, which ``predict`` then needs.
         This treats people with the same inputs differently by their group.
@@ -77,15 +89,23 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         figures of a point are then those of rules fitted without the row, and what is handed out
         is fitted to all rows. "auto": "cross" for rules on fewer than 5,000 rows.
     validation_fraction : float
-        Share of the rows that choose at a time; rules are made with about one over it networks,
-        from 2 to 10.
+        Share of the rows that choose at a time; rules are made with about one over it models of
+        a kind, from 2 to 10.
     n_members : int
-        Networks trained together, or a third of the number of rules.
+        Members trained together, or a third of the number of rules.
     epochs, batch_size, learning_rate, weight_decay, hidden
         Of the training; ``epochs=None`` means 200 steps at least, else about 800 in 12 to 24
         epochs; ``learning_rate=None`` 0.02, less from ``init`` and for networks on small tables.
+        Of trees only ``learning_rate``: 0.1, or 0.05 below 5,000 rows.
     patience : int, optional
-        Of networks: one stops after so many epochs without a better sum of error and gaps.
+        Of members: one stops after so many epochs, or rounds, without a better sum of error and
+        gaps.
+    n_estimators, max_depth : int, optional
+        Of trees, as in XGBoost: at most 120 rounds of depth 6, or 80 of depth 3 below 5,000
+        training rows. Members have 20 rounds of their own on top; with ``init`` only these.
+    monotone_constraints : mapping from column to -1, 0 or 1, optional
+        Of trees: scores fall, or rise, with the column ("x0", ... for arrays); the trees of
+        ``init`` are as they are.
     bins : {"auto", "tree", "quantile", None}
         Steps and ramps of numeric columns as additional inputs; "auto": "tree" from 5,000 rows on,
         none below.
@@ -107,7 +127,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     -----
     Sensitive features are used in training only, never at ``predict``, unless
     ``group_thresholds`` asks for them. Rules guess the groups from the other inputs, and decide by
-    that guess; networks have no such step. Without sensitive features the front is a single
+    that guess; members have no such step. Without sensitive features the front is a single
     plain model, and ``fit`` warns. ``predict_proba`` is not calibrated. ``fit`` never fails
     because a bound cannot be met: it takes the nearest non-trivial point, and warns once.
 
@@ -144,8 +164,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         n_points: int = 16,
         max_gap: float | Mapping[str, float] = 0.05,
         favorable_label: Any = None,
-        search: Literal["auto", "rules", "networks"] = "auto",
-        init: torch.nn.Module | None = None,
+        search: Literal["auto", "rules", "members"] = "auto",
+        init: Any = None,
         group_thresholds: bool = False,
         validation: Literal["auto", "split", "cross"] = "auto",
         validation_fraction: float = 0.2,
@@ -156,6 +176,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         weight_decay: float = 0.1,
         patience: int | None = None,
         hidden: Sequence[int] = (64,),
+        n_estimators: int | None = None,
+        max_depth: int | None = None,
+        monotone_constraints: Mapping[str, int] | None = None,
         bins: Literal["auto", "tree", "quantile"] | None = "auto",
         device: str = "auto",
         random_state: Any = None,
@@ -182,6 +205,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         self.weight_decay = weight_decay
         self.patience = patience
         self.hidden = hidden
+        self.n_estimators = n_estimators
+        self.max_depth = max_depth
+        self.monotone_constraints = monotone_constraints
         self.bins = bins
         self.device = device
         self.random_state = random_state
@@ -277,11 +303,13 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         groups = self._groups_of(X, sensitive_features)
         x = torch.from_numpy(self._encoder.transform(self._inputs(X)))
         module = self.front_[self.point_].module
-        if isinstance(self.model, str) and self.init is None:
-            # in float64 the order of rows leaves no trace
-            module, x = copy.deepcopy(module).double(), x.double()
+        # in float64, as modules of our own are, the order of rows leaves no trace
+        is_own = not callable(self.model) and self.init is None
+        dtype = torch.float64 if is_own else x.dtype
+        parts = [part.split(_CHUNK) for part in ((x,) if groups is None else (x, groups))]
         with torch.no_grad():
-            scores = (module(x) if groups is None else module(x, groups)).numpy()
+            scores = [module(rows.to(dtype), *codes) for rows, *codes in zip(*parts, strict=True)]
+        scores = torch.cat(scores).numpy()
         return scores.reshape(len(x)) if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
@@ -307,16 +335,38 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         return float(accuracy_score(y, decided, sample_weight=sample_weight))
 
     def audit(
-        self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        tolerance: float = 0.05,
+        confidence: float = 0.95,
+        min_count: float = 10,
     ) -> Audit:
-        """Rates of groups and gaps of criteria on rows that ``fit`` has not seen.
+        """Rates of groups, gaps and verdicts on rows that ``fit`` has not seen.
+
+        Criteria and favorable label are those of the classifier; the rates of two classes are
+        those of the last one.
+
+        Parameters
+        ----------
+        X, y, sensitive_features, sample_weight
+            As for ``fit``.
+        tolerance, confidence, min_count
+            As for :func:`apfex.audit`.
 
         Returns
         -------
         Audit
-            ``gaps`` and ``groups``, two tables; NaN, with a warning, where not estimable.
+            ``gaps`` and ``groups`` for each attribute, each pair and the crossing.
         """
         check_is_fitted(self, "front_")
+        favorable = class_code(self.classes_, self.favorable_label)
+        settings = AuditSettings(
+            self.criteria, tolerance, confidence, min_count, self.classes_.tolist()[favorable]
+        )
         X = read_features(X)
         check_indexes(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         codes = read_codes(y, len(X), self.classes_)
@@ -327,11 +377,45 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             codes,
             np.searchsorted(self.classes_, self._predict_with(X, sensitive_features)),
             read_groups(columns, len(codes)),
-            Criteria.of(self.criteria),
-            self.grouping,
+            settings,
+            self.classes_,
+            favorable,
             read_weights(sample_weight, len(codes)),
-            len(self.classes_),
         )
+
+    def compare(self, i: int, j: int, X: Any, *, sensitive_features: Any = None) -> pd.DataFrame:
+        """Whose decision flips from one point of the front to another.
+
+        Parameters
+        ----------
+        i, j : int
+            Places on the front: from the first to the second.
+        X : table or array of shape [n, d]
+        sensitive_features : column, table or mapping, optional
+            Flips are counted by the groups of its crossing; without, and without ``sensitive``
+            columns in ``X``, over all rows.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row per group: ``group``, ``count``, ``changed``, ``gained`` and ``lost`` (the
+            favorable label), ``net_share`` (gained less lost, of all its rows).
+        """
+        check_is_fitted(self, "front_")
+        X = read_features(X)
+        check_indexes(X=X, sensitive_features=sensitive_features)
+        # Columns that sensitive names need not be among new rows.
+        there = list(getattr(X, "columns", ()))
+        named = [self.sensitive] if isinstance(self.sensitive, str) else self.sensitive or ()
+        columns = None
+        if all(name in there for name in named):
+            columns, _ = split_columns(
+                X, self.sensitive, sensitive_features, self.include_sensitive
+            )
+        groups = None if columns is None else read_groups(columns, len(X))
+        first, second = (self.at(p)._predict_with(X, sensitive_features) for p in (i, j))
+        favorable = self.classes_[class_code(self.classes_, self.favorable_label)]
+        return compare_decisions(first, second, groups, favorable)
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that missing values and categories are fine."""

@@ -11,16 +11,8 @@ import torch
 from torch import Tensor
 
 from apfex.groups import Groups
-from apfex.metrics import GapInterval, gap_inference
-from apfex.rates import RATES, GroupIndex, RateName, gap, rate_sums
-
-_WORDS: dict[str, tuple[RateName, ...]] = {
-    "demographic_parity": ("dp",),
-    "equal_opportunity": ("tpr",),
-    "equalized_odds": ("tpr", "fpr"),
-    **{name: (name,) for name in RATES},
-}
-_SHORT = {"demographic_parity": "dp", "equal_opportunity": "tpr"}
+from apfex.metrics import CRITERIA, GapInterval, gap_inference, read_criteria
+from apfex.rates import GroupIndex, RateName, gap, rate_sums
 
 
 @final
@@ -39,25 +31,21 @@ class Criteria:
     @staticmethod
     def of(criteria: str | Sequence[str]) -> Criteria:
         """Read names; fairlearn's words are taken as well."""
-        given = (criteria,) if isinstance(criteria, str) else tuple(criteria)
-        unknown = [name for name in given if name not in _WORDS]
-        if unknown or not given:
-            raise ValueError(f"criteria must be some of {sorted(_WORDS)}, got {list(given)}.")
-        return Criteria(tuple(dict.fromkeys(Criteria.short(name) for name in given)))
+        return Criteria(read_criteria(criteria))
 
     @staticmethod
     def short(name: str) -> str:
         """Our word for a criterion."""
-        return _SHORT.get(name, name)
+        return read_criteria(name)[0] if name in CRITERIA else name
 
     @property
     def rates(self) -> tuple[RateName, ...]:
         """All rates that are needed, once each."""
-        return tuple(dict.fromkeys(rate for name in self.names for rate in _WORDS[name]))
+        return tuple(dict.fromkeys(rate for name in self.names for rate in CRITERIA[name]))
 
     def rates_of(self, name: str) -> tuple[RateName, ...]:
         """The rates of one criterion."""
-        return _WORDS[name]
+        return CRITERIA[name]
 
     def gaps(
         self,
@@ -84,7 +72,7 @@ class Criteria:
                 found.append(_largest_known(gaps) if multiclass else gaps)
             by_rate[rate] = torch.stack(found).amax(0)
         columns = [
-            torch.stack([by_rate[rate] for rate in _WORDS[name]]).amax(0) for name in self.names
+            torch.stack([by_rate[rate] for rate in CRITERIA[name]]).amax(0) for name in self.names
         ]
         return torch.stack(columns, -1) if columns else decisions.new_zeros(len(decisions), 0)
 

@@ -1,5 +1,6 @@
 """How good and how fair decisions are: performance, gaps between groups, and their statistics."""
 
+from apfex.metrics._criteria import CRITERIA, read_criteria
 from apfex.metrics._gaps import (
     accuracy_gap,
     dp_gap,
@@ -11,12 +12,16 @@ from apfex.metrics._gaps import (
     tpr_gap,
 )
 from apfex.metrics._inference import gap_inference
+from apfex.metrics._inputs import Inputs, Labels, read_inputs
 from apfex.metrics._interval import GapInterval, effective_counts, gap_interval
 from apfex.metrics._performance import accuracy, balanced_accuracy, worst_group_accuracy
 from apfex.metrics._tables import NotEstimableWarning, group_rates
 
 __all__ = [
+    "CRITERIA",
     "GapInterval",
+    "Inputs",
+    "Labels",
     "NotEstimableWarning",
     "accuracy",
     "accuracy_gap",
@@ -30,6 +35,8 @@ __all__ = [
     "gap_interval",
     "group_rates",
     "ppv_gap",
+    "read_criteria",
+    "read_inputs",
     "tnr_gap",
     "tpr_gap",
     "worst_group_accuracy",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from typing import Any, Literal, overload
 
 import numpy as np
 
 from apfex.metrics._inputs import read_inputs
-from apfex.metrics._interval import GapInterval, corrected_interval, effective_counts
+from apfex.metrics._interval import GapInterval, effective_counts, largest_interval
 from apfex.metrics._tables import (
     Grouping,
     RateTable,
@@ -124,38 +124,7 @@ def _infer(
         successes, totals = above.astype(np.int64), below.astype(np.int64)
     else:
         successes, totals = effective_counts(above, below, table.squares.numpy())
-    usable = [row for row in range(len(known)) if known[row].sum() >= 2] or [0]
-    # Bonferroni needs draws further out in the tail; twenty beyond the critical value at least.
-    n_tests = len(usable)
-    if n_tests > 1:
-        n_draws = max(n_draws, math.ceil(20 * n_tests / (1 - confidence)) - 1)
-    classes = [
-        corrected_interval(
-            successes[row][known[row]],
-            totals[row][known[row]],
-            confidence,
-            n_tests,
-            n_draws,
-            np.random.default_rng(random_state),
-            approximate,
-        )
-        for row in usable
-    ]
-    return _largest(classes, table.gap(min_count))
-
-
-def _largest(classes: list[GapInterval], gap: float) -> GapInterval:
-    """Interval of the largest gap over classes that are tested together."""
-    first = classes[0]
-    return GapInterval(
-        gap=gap,
-        lower=max(single.lower for single in classes),
-        upper=max(single.upper for single in classes),
-        p_value=min(single.p_value for single in classes),
-        critical=max(single.critical for single in classes),
-        noise_floor=max(single.noise_floor for single in classes),
-        noise_floor_upper=max(single.noise_floor_upper for single in classes),
-        confidence=first.confidence,
-        n_groups=max(single.n_groups for single in classes),
-        approximate=any(single.approximate for single in classes),
-    )
+    # A group that is left out has no rows, as far as the interval can tell.
+    successes, totals = np.where(known, successes, 0), np.where(known, totals, 0)
+    found = largest_interval(successes, totals, confidence, n_draws, random_state, approximate)
+    return replace(found, gap=table.gap(min_count))

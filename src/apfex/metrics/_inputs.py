@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from torch import Tensor
 from apfex.groups import Groups, make_groups
 
 
+@final
 @dataclass(frozen=True, eq=False)
 class Labels:
     """Labels and decisions as codes: 0 or 1, or 0 to c - 1 where ``classes`` names more."""
@@ -27,13 +28,15 @@ class Labels:
         return len(self.decided)
 
 
+@final
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Checked rows: labels, groups and weights of one length."""
+    """Checked rows: labels, groups, weights and scores of one length."""
 
     labels: Labels
     groups: Groups
     weight: Tensor | None  # [n], float64
+    score: np.ndarray | None = None  # [n], float64
 
 
 def read_inputs(
@@ -43,14 +46,39 @@ def read_inputs(
     sample_weight: Any,
     pos_label: Any,
     *,
+    y_score: Any = None,
     symmetric: bool = False,
+    label_argument: str = "pos_label",
 ) -> Inputs:
-    """Check everything that a gap is computed from; a symmetric rate has no positive label."""
+    """Check everything that a gap is computed from.
+
+    Parameters
+    ----------
+    y_true, y_pred, sensitive_features, sample_weight, pos_label
+        As for :func:`dp_gap`; ``y_true`` may be None.
+    y_score : column of n numbers, optional
+    symmetric : bool
+        Whether no label is the positive one, as for accuracy.
+    label_argument : str
+        What the caller calls ``pos_label``, for messages.
+
+    Returns
+    -------
+    Inputs
+        ``labels.y`` and ``labels.decided`` are 1 for the positive label and 0 for the other; with
+        more than two labels they are places among ``labels.classes``.
+
+    Examples
+    --------
+    >>> read_inputs(None, ["no", "yes"], ["F", "M"], None, "yes").labels.decided
+    tensor([0, 1])
+    """
     check_indexes(
         y_true=y_true,
         y_pred=y_pred,
         sensitive_features=sensitive_features,
         sample_weight=sample_weight,
+        y_score=y_score,
     )
     truth = None if y_true is None else read_column("y_true", y_true)
     decided = read_column("y_pred", y_pred)
@@ -59,7 +87,9 @@ def read_inputs(
     groups = make_groups(sensitive_features)
     check_length("sensitive_features", len(groups.codes), "y_pred", len(decided))
     weight = read_weight(sample_weight, len(decided))
-    return Inputs(_read_labels(truth, decided, pos_label, symmetric), groups, weight)
+    score = _read_score(y_score, len(decided))
+    labels = _read_labels(truth, decided, pos_label, symmetric, label_argument)
+    return Inputs(labels, groups, weight, score)
 
 
 def read_column(name: str, values: Any) -> np.ndarray:
@@ -96,6 +126,20 @@ def read_weight(values: Any, n: int) -> Tensor | None:
     if not array.any():
         raise ValueError("sample_weight must be positive somewhere, got only zeros.")
     return torch.from_numpy(array)
+
+
+def _read_score(values: Any, n: int) -> np.ndarray | None:
+    if values is None:
+        return None
+    array = _one_dimensional("y_score", values)
+    check_length("y_score", len(array), "y_pred", n)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"y_score must hold numbers, got values of type {array.dtype}.")
+    array = array.astype(np.float64)
+    bad = array[~np.isfinite(array)]
+    if bad.size:
+        raise ValueError(f"y_score must be finite, got {bad[0]:g}; drop or fill these rows.")
+    return array
 
 
 def check_length(name: str, found: int, other: str, wanted: int) -> None:
@@ -156,25 +200,29 @@ def encode(columns: list[np.ndarray]) -> tuple[list[Tensor], tuple[Any, ...]]:
 
 
 def _read_labels(
-    truth: np.ndarray | None, decided: np.ndarray, pos_label: Any, symmetric: bool
+    truth: np.ndarray | None,
+    decided: np.ndarray,
+    pos_label: Any,
+    symmetric: bool,
+    label_argument: str,
 ) -> Labels:
     codes, classes = encode([decided] if truth is None else [decided, truth])
     if len(classes) <= 2:
         if not symmetric:
-            _check_pos_label(classes, pos_label)
+            _check_pos_label(classes, pos_label, label_argument)
             positive = torch.tensor([int(value == pos_label) for value in classes])
             codes = [positive[column] for column in codes]
         classes = ()
     return Labels(codes[1] if truth is not None else None, codes[0], classes)
 
 
-def _check_pos_label(classes: tuple[Any, ...], pos_label: Any) -> None:
+def _check_pos_label(classes: tuple[Any, ...], pos_label: Any, argument: str) -> None:
     # A column of nothing but the other label is a constant predictor, not an error.
     alone = len(classes) == 1 and isinstance(classes[0], str) == isinstance(pos_label, str)
     if pos_label not in classes and not alone:
         raise ValueError(
-            f"pos_label must be one of the two labels, got {pos_label!r} while the labels found "
-            f"are {list(classes)}; pass the favorable one as pos_label."
+            f"{argument} must be one of the two labels, got {pos_label!r} while the labels found "
+            f"are {list(classes)}; pass the favorable one as {argument}."
         )
 
 

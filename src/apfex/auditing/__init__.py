@@ -1,0 +1,23 @@
+"""Audits: rates of decisions to verdicts, on every level of the sensitive attributes.
+
+The function is :func:`audit`, also ``apfex.audit``. It counts rows once (:func:`count_rows`); all
+else follows from the counts (:func:`audit_counts`), so an audit can be made wherever rows can be
+counted, stored as JSON and read again.
+"""
+
+from apfex.auditing._audit import Audit
+from apfex.auditing._counts import Counts, ScoreCounts, count_rows
+from apfex.auditing._diff import AuditChange
+from apfex.auditing._run import audit, audit_counts
+from apfex.auditing._settings import AuditSettings
+
+__all__ = [
+    "Audit",
+    "AuditChange",
+    "AuditSettings",
+    "Counts",
+    "ScoreCounts",
+    "audit",
+    "audit_counts",
+    "count_rows",
+]

@@ -1,0 +1,126 @@
+"""An audit as JSON, and back."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from apfex.auditing._counts import Counts
+from apfex.auditing._settings import AuditSettings
+from apfex.groups import make_groups
+
+if TYPE_CHECKING:
+    from apfex.auditing._audit import Audit
+
+KIND, SCHEMA_VERSION = "apfex.audit", 1
+
+
+def as_json(audit: Audit, counts: Counts, indent: int | None) -> str:
+    """Settings, tables and counts; a number that is not known is null."""
+    thresholds = audit.thresholds
+    content = {
+        "kind": KIND,
+        "schema_version": SCHEMA_VERSION,
+        "n_rows": audit.n_rows,
+        "attributes": list(audit.attributes),
+        "settings": asdict(audit.settings),
+        "notes": list(audit.notes),
+        "gaps": _records(audit.gaps),
+        "overall": _records(audit.overall),
+        "groups": _records(audit.groups),
+        "worst": _records(audit.worst(audit.n_groups)),
+        "thresholds": None if thresholds is None else _records(thresholds),
+        "counts": _counts(counts),
+    }
+    return json.dumps(_known(content), indent=indent, allow_nan=False, ensure_ascii=False)
+
+
+def read_json(text: str) -> tuple[Counts, AuditSettings]:
+    """Counts and settings of an audit that was stored; an error that says what is wrong."""
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"text must be JSON from Audit.to_json, got none: {error}.") from error
+    if not isinstance(content, dict) or content.get("kind") != KIND:
+        raise ValueError(f"text must be an audit (kind {KIND!r}), got something else.")
+    version = content.get("schema_version")
+    if version != SCHEMA_VERSION:
+        raise ValueError(
+            f"text must have schema_version {SCHEMA_VERSION}, got {version!r}; read it with the "
+            "version of apfex that wrote it."
+        )
+    try:
+        settings = AuditSettings(**content["settings"])
+        return _read_counts(content["counts"]), settings
+    except (KeyError, TypeError, IndexError) as error:
+        raise ValueError(f"text must be a whole audit, got a damaged one: {error!r}.") from error
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return frame.to_dict("records")
+
+
+def _counts(counts: Counts) -> dict[str, Any]:
+    groups = counts.groups
+    columns = zip(groups.levels, groups.cells.T, strict=True)
+    return {
+        "cells": {
+            name: [levels[code] for code in codes]
+            for name, (levels, codes) in zip(groups.attributes, columns, strict=True)
+        },
+        "classes": list(counts.classes),
+        "favorable": counts.favorable,
+        "rows": counts.rows,
+        "sums": counts.sums,
+        "squares": counts.squares,
+        "labelled": counts.labelled,
+        "approximate": counts.approximate,
+        "outside": counts.outside,
+    }
+
+
+def _read_counts(stored: Mapping[str, Any]) -> Counts:
+    groups = make_groups(stored["cells"])
+    order = np.argsort(groups.codes)
+    if len(groups) != len(groups.codes):
+        raise ValueError("text must name every cell once, got one twice.")
+    rows, sums, squares = (
+        None if stored[name] is None else np.array(stored[name], dtype=np.float64)[:, order]
+        for name in ("rows", "sums", "squares")
+    )
+    assert rows is not None
+    assert sums is not None
+    return Counts(
+        groups=groups.take(np.arange(0)),
+        classes=tuple(stored["classes"]),
+        favorable=int(stored["favorable"]),
+        rows=rows,
+        sums=sums,
+        squares=squares,
+        labelled=bool(stored["labelled"]),
+        approximate=bool(stored["approximate"]),
+        outside=int(stored["outside"]),
+    )
+
+
+def _known(value: Any) -> Any:
+    """Plain values only; NaN and infinities become null, what JSON has no word for text."""
+    if isinstance(value, Mapping):
+        return {str(key): _known(part) for key, part in value.items()}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_known(part) for part in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or value is pd.NA or value is pd.NaT:
+        return None
+    return value if isinstance(value, str | int | bool) else str(value)

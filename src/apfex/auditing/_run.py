@@ -1,0 +1,260 @@
+"""From rows to an audit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+import pandas as pd
+
+from apfex.auditing._audit import Audit
+from apfex.auditing._counts import Counts, count_rows
+from apfex.auditing._levels import Level, RateCounts, everyone, levels_of, rate_counts
+from apfex.auditing._rates import rates_frame
+from apfex.auditing._settings import AuditSettings
+from apfex.auditing._shrink import shrunken_rates
+from apfex.auditing._thresholds import threshold_gaps
+from apfex.auditing._verdicts import gaps_frame, tested_gap
+from apfex.metrics import CRITERIA, Inputs, read_inputs
+from apfex.rates import RateName
+
+_MANY_LEVELS = 1000
+_NOTED = 4  # places that a note names before it counts
+
+
+def audit(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    y_score: Any = None,
+    sample_weight: Any = None,
+    criteria: str | Sequence[str] = ("dp", "tpr"),
+    tolerance: float = 0.05,
+    confidence: float = 0.95,
+    min_count: float = 10,
+    favorable_label: Any = 1,
+) -> Audit:
+    """Audit any model's decisions: rates and gaps of every group, with verdicts.
+
+    Parameters
+    ----------
+    y_true : column of n labels, or None
+        Lists, arrays, tensors, pandas or polars series. None: only selection rates are audited.
+    y_pred : column of n decisions
+        Hard labels, not scores.
+    sensitive_features : column, table, mapping or Groups
+        As for :func:`apfex.groups.make_groups`. Audited are each attribute, each pair and the
+        full crossing; 100,000 groups at most.
+    y_score : column of n numbers, optional
+        Scores of the favorable label, of two: the same rates over all thresholds, at every
+        distinct score up to 101 of them, else at as many quantiles.
+    sample_weight : column of n weights, optional
+        Counts are then effective ones (Kish), and intervals approximate.
+    criteria : str or sequence of str
+        Rates ("dp", "tpr", "fpr", "tnr", "fnr", "ppv", "accuracy"), "equalized_odds" (the larger
+        of the gaps in tpr and fpr), or fairlearn's "demographic_parity", "equal_opportunity".
+    tolerance : float
+        The gap that is still acceptable.
+    confidence : float
+        Of every interval, from 0.5 to 0.999.
+    min_count : float
+        Fewest rows that a rate must rest on: groups with fewer are shown, but leave the gap.
+    favorable_label : label
+        The outcome that a person would want; of two labels the one whose rates are shown. With
+        more labels every class is compared, and this one tells who is worst off.
+
+    Returns
+    -------
+    Audit
+        ``gaps``, ``groups``, ``worst()``, ``plan()``, ``diff(earlier)``; prints well.
+
+    Notes
+    -----
+    The interval of a gap, its test of parity and its noise floor are those of
+    :func:`apfex.metrics.gap_interval`. A verdict is *violation* where the lower end exceeds the
+    tolerance, *within tolerance* where the upper end is below it, *inconclusive* between, and
+    *not estimable* with fewer than two groups of ``min_count`` rows. Adjusted p-values are Holm's,
+    over all rows of ``gaps``; intervals hold row by row.
+
+    Examples
+    --------
+    >>> people = {"sex": ["F", "M"] * 200, "race": ["A"] * 200 + ["B"] * 200}
+    >>> decided = [0, 1] * 100 + [1, 1] * 100
+    >>> result = audit(None, decided, sensitive_features=people, criteria="dp")
+    >>> result.gaps[["by", "gap", "verdict"]]
+               by  gap    verdict
+    0         sex  0.5  violation
+    1        race  0.5  violation
+    2  sex x race  1.0  violation
+    >>> result.worst(1)[["group", "favored", "driver"]].values.tolist()
+    [['sex=F, race=A', 0.0, 'sex']]
+    """
+    settings = AuditSettings(criteria, tolerance, confidence, min_count, favorable_label)
+    notes = ()
+    if y_true is None:
+        settings, notes = _without_labels(settings)
+    data = read_inputs(
+        y_true,
+        y_pred,
+        sensitive_features,
+        sample_weight,
+        favorable_label,
+        y_score=y_score,
+        label_argument="favorable_label",
+    )
+    return audit_counts(_count(data, favorable_label), settings, notes)
+
+
+def audit_counts(counts: Counts, settings: AuditSettings, notes: Sequence[str] = ()) -> Audit:
+    """An audit from counts alone.
+
+    Parameters
+    ----------
+    counts : Counts
+        As from :func:`count_rows`.
+    settings : AuditSettings
+    notes : sequence of str
+        What a reader should know of the rows; more notes may join.
+
+    Returns
+    -------
+    Audit
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apfex.groups import make_groups
+    >>> counts = count_rows(None, np.array([0, 1] * 50), make_groups(["F", "M"] * 50))
+    >>> audit_counts(counts, AuditSettings("dp")).gaps["gap"].tolist()
+    [1.0]
+    """
+    levels = levels_of(counts.groups)
+    measured = [_measure(counts, levels, of, settings) for of in settings.rates]
+    tables = {(of.name, table.level.by): table for of in measured for table in of.tables}
+    tested = [
+        tested_gap(
+            criterion,
+            [tables[of, level.by] for of in CRITERIA[criterion]],
+            settings.confidence,
+            counts.approximate,
+        )
+        for criterion in settings.criteria
+        for level in levels
+    ]
+    scores = counts.scores
+    return Audit(
+        gaps=gaps_frame(tested, settings.tolerance),
+        groups=pd.concat([frame for of in measured for frame in of.frames], ignore_index=True),
+        overall=pd.concat([of.overall for of in measured], ignore_index=True),
+        thresholds=None if scores is None else threshold_gaps(scores, levels, settings),
+        settings=settings,
+        notes=(*notes, *_notes(counts, settings, list(tables.values()))),
+        _counts=counts,
+        _tested=tuple(tested),
+        _shrunken={
+            (of.name, table.level.by): rates
+            for of in measured
+            for table, rates in zip(of.tables, of.shrunken, strict=True)
+        },
+    )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """One rate on all levels."""
+
+    name: RateName
+    overall: pd.DataFrame
+    tables: list[RateCounts]
+    shrunken: list[np.ndarray]
+    frames: list[pd.DataFrame]
+
+
+def _measure(
+    counts: Counts, levels: Sequence[Level], of: RateName, settings: AuditSettings
+) -> _Measured:
+    groups, confidence = counts.groups, settings.confidence
+    whole = rate_counts(counts, everyone(groups), of, settings.min_count)
+    tables = [rate_counts(counts, level, of, settings.min_count) for level in levels]
+    parents = dict(zip(groups.attributes, tables, strict=False))  # they come first
+    shrunken = [shrunken_rates(table, whole, parents) for table in tables]
+    frames = [
+        rates_frame(table, whole.rates, rates, confidence)
+        for table, rates in zip(tables, shrunken, strict=True)
+    ]
+    overall = rates_frame(whole, whole.rates, whole.rates, confidence)
+    return _Measured(of, overall, tables, shrunken, frames)
+
+
+def _without_labels(settings: AuditSettings) -> tuple[AuditSettings, tuple[str, ...]]:
+    blind, needy = settings.without_labels()
+    if not blind:
+        raise ValueError(
+            f"y_true must be given for the criteria {list(needy)}, got None; without labels only "
+            "selection rates can be audited: criteria='dp'."
+        )
+    if not needy:
+        return settings, ()
+    note = f"Without labels: {', '.join(needy)} left out."
+    return replace(settings, criteria=blind), (note,)
+
+
+def _count(data: Inputs, favorable_label: Any) -> Counts:
+    labels = data.labels
+    favorable = 1
+    if labels.classes:
+        if favorable_label not in labels.classes:
+            raise ValueError(
+                f"favorable_label must be one of the labels found, {list(labels.classes)}, got "
+                f"{favorable_label!r}."
+            )
+        if data.score is not None:
+            raise ValueError(
+                f"y_score must be None with more than two labels, got scores while the labels are "
+                f"{list(labels.classes)}; audit one label against the rest."
+            )
+        favorable = labels.classes.index(favorable_label)
+    return count_rows(
+        None if labels.y is None else labels.y.numpy(),
+        labels.decided.numpy(),
+        data.groups,
+        None if data.weight is None else data.weight.numpy(),
+        classes=labels.classes,
+        favorable=favorable,
+        score=data.score,
+    )
+
+
+def _notes(counts: Counts, settings: AuditSettings, tables: Sequence[RateCounts]) -> list[str]:
+    notes = []
+    selected, rows = counts.rows[:, :, :2].sum((1, 2)), counts.rows[:, :, 2:].sum((1, 2))
+    if (selected == rows).any() or not selected.any():
+        notes.append("All decisions are the same: gaps are 0 for want of decisions, not of bias.")
+    if counts.approximate:
+        notes.append("Weights differ: counts are effective ones, intervals are approximate.")
+    if counts.outside:
+        notes.append(f"{counts.outside:,} rows belong to no group and are left out.")
+    for name, levels in zip(counts.groups.attributes, counts.groups.levels, strict=True):
+        if len(levels) > _MANY_LEVELS:
+            notes.append(
+                f"{name} has {len(levels):,} levels; put it into bins if it is a number or an "
+                "identifier."
+            )
+    small = [f"{of} by {by}: {n:,} of {k:,}" for of, by, n, k in map(_small, tables) if n]
+    if small:
+        more = f", and {len(small) - _NOTED} more" if len(small) > _NOTED else ""
+        notes.append(
+            f"Groups with fewer than {settings.min_count:g} rows that count are shown, but left "
+            f"out of the gap ({', '.join(small[:_NOTED])}{more})."
+        )
+    return notes
+
+
+def _small(table: RateCounts) -> tuple[str, str, int, int]:
+    """Rate, level, groups that count for no class, and all groups."""
+    left_out = int((~table.counted.any(0)).sum())
+    return table.of, table.level.by, left_out, len(table.level.names)

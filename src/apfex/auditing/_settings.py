@@ -1,0 +1,63 @@
+"""What an audit is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from apfex.metrics import CRITERIA, read_criteria
+from apfex.rates import RATES, RateName
+
+
+@final
+@dataclass(frozen=True)
+class AuditSettings:
+    """Criteria and limits of an audit; they check themselves.
+
+    Examples
+    --------
+    >>> AuditSettings(criteria=("demographic_parity", "equalized_odds")).rates
+    ('dp', 'tpr', 'fpr')
+    """
+
+    criteria: Sequence[str] | str = ("dp", "tpr")
+    tolerance: float = 0.05
+    confidence: float = 0.95
+    min_count: float = 10
+    favorable_label: Any = 1
+
+    def __post_init__(self) -> None:
+        """Check every value, and turn fairlearn's words into ours."""
+        object.__setattr__(self, "criteria", read_criteria(self.criteria))
+        check_bound("tolerance", self.tolerance)
+        _check_number("confidence", self.confidence)
+        if not 0.5 <= self.confidence <= 0.999:
+            raise ValueError(
+                f"confidence must lie between 0.5 and 0.999, got {self.confidence}; 0.95 is usual."
+            )
+        _check_number("min_count", self.min_count)
+        if not self.min_count >= 1:
+            raise ValueError(f"min_count must be at least 1, got {self.min_count}.")
+
+    @property
+    def rates(self) -> tuple[RateName, ...]:
+        """The rates of all criteria, without repeats."""
+        return tuple(dict.fromkeys(rate for name in self.criteria for rate in CRITERIA[name]))
+
+    def without_labels(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Criteria that need no labels, and those that do."""
+        blind = [c for c in self.criteria if not any(RATES[r].needs_labels for r in CRITERIA[c])]
+        return tuple(blind), tuple(c for c in self.criteria if c not in blind)
+
+
+def check_bound(name: str, value: Any) -> None:
+    """Refuse what is no bound of a gap."""
+    _check_number(name, value)
+    if not 0 <= value < 1:
+        raise ValueError(f"{name} must be at least 0 and below 1, got {value}; 0.05 is 5 points.")
+
+
+def _check_number(name: str, value: Any) -> None:
+    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name} must be a number, got {value!r}.")

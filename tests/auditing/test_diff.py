@@ -1,0 +1,91 @@
+"""Changes between two audits, with intervals that cover."""
+
+import numpy as np
+import pytest
+from tests.auditing.rows import audit, counts, rows
+
+from apfex.auditing._wilson import difference_interval
+
+
+def of(sizes, successes, **options):
+    decided, table = counts(sizes, successes)
+    return audit(None, decided, sensitive_features=table, criteria="dp", **options)
+
+
+def test_changes_are_now_minus_earlier():
+    change = of([500, 500], [100, 300]).diff(of([400, 400], [200, 210]))
+    row = change.gaps.iloc[0]
+    assert row["change"] == pytest.approx(0.4 - 0.025)
+    assert row["earlier"] == pytest.approx(0.025)
+    assert row["verdict"] == "larger"
+    assert row["lower"] <= row["change"] <= row["upper"]
+    assert change.groups["change"].tolist() == pytest.approx([-0.3, 0.6 - 0.525])
+    assert change.groups["verdict"].tolist() == ["smaller", "larger"]
+    low, high = difference_interval(
+        np.array([0.2, 0.6]),
+        np.array([500, 500]),
+        np.array([0.5, 0.525]),
+        np.array([400, 400]),
+        0.95,
+    )
+    assert change.groups["lower"].tolist() == pytest.approx(low.tolist())
+    assert change.groups["upper"].tolist() == pytest.approx(high.tolist())
+    assert "larger" in str(change)
+
+
+def test_an_audit_does_not_differ_from_itself():
+    y, decided, table, _ = rows()
+    found = audit(y, decided, sensitive_features=table)
+    change = found.diff(found)
+    assert (change.gaps["change"] == 0).all()
+    assert (change.gaps["verdict"] == "no clear change").all()
+    assert change.groups["group"].tolist() == found.groups["group"].tolist()
+    assert (change.groups["change"] == 0).all()
+
+
+def test_groups_that_come_and_go_are_told():
+    change = of([50, 50, 50], [10, 20, 30]).diff(of([50, 50], [10, 20]))
+    assert change.groups["verdict"].tolist() == ["no clear change", "no clear change", "new"]
+    assert change.groups["change"].isna().tolist() == [False, False, True]
+    back = of([50, 50], [10, 20]).diff(of([50, 50, 50], [10, 20, 30]))
+    assert back.groups["verdict"].tolist() == ["no clear change", "no clear change", "gone"]
+
+
+def test_names_are_only_text():
+    def named(successes):
+        decided, table = counts([200, 200], successes)
+        names = {"a": "\x1b[31m", "b": "b"}
+        table = {"g": [names[level] for level in table["g"]]}
+        return audit(None, decided, sensitive_features=table, criteria="dp")
+
+    text = str(named([100, 20]).diff(named([20, 20])))
+    assert "\\x1b[31m" in text
+    assert "\x1b" not in text
+
+
+def test_the_interval_of_a_change_covers():
+    generator = np.random.default_rng(0)
+    sizes = [120, 300]
+    hits = 0
+    for _ in range(30):
+        now, earlier = generator.binomial(sizes, [0.3, 0.5]), generator.binomial(sizes, [0.4, 0.45])
+        row = of(sizes, now).diff(of(sizes, earlier)).gaps.iloc[0]
+        hits += row["lower"] <= 0.2 - 0.05 <= row["upper"]
+    assert hits >= 28
+
+
+def test_what_does_not_compare_is_refused():
+    here = of([50, 50], [10, 20])
+    decided, table = counts([50, 50], [10, 20])
+    other = audit(None, decided, sensitive_features={"h": table["g"]}, criteria="dp")
+    with pytest.raises(ValueError, match=r"earlier must share a criterion and an attribute"):
+        here.diff(other)
+    with pytest.raises(TypeError, match="earlier must be an Audit, got DataFrame"):
+        here.diff(here.gaps)
+    with pytest.raises(ValueError, match="earlier must be an audit of the same labels"):
+        here.diff(of([50, 50], [10, 20], favorable_label=0))
+
+
+def test_not_estimable_is_no_change():
+    change = of([50, 5], [10, 2]).diff(of([50, 50], [10, 20]))
+    assert change.gaps["verdict"].tolist() == ["not estimable"]

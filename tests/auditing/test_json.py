@@ -1,0 +1,83 @@
+"""JSON: all of an audit, plain values, and back."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.auditing.rows import audit, counts, rows
+
+from apfex.auditing import Audit
+
+
+def strict(text):
+    def refuse(name):
+        raise AssertionError(name)
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_unknown_numbers_are_null():
+    decided, table = counts([50, 5], [10, 2])
+    content = strict(audit(None, decided, sensitive_features=table, criteria="dp").to_json())
+    assert content["kind"] == "apfex.audit"
+    assert content["schema_version"] == 1
+    gap = content["gaps"][0]
+    assert gap["gap"] is None
+    assert gap["p_adjusted"] is None
+    assert gap["verdict"] == "not estimable"
+    assert [row["group"] for row in content["groups"]] == ["g=a", "g=b"]
+    assert content["settings"]["criteria"] == ["dp"]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_audit_survives_the_trip(n_classes, weighted):
+    y, decided, table, weight = rows(300, n_classes)
+    table["age"] = pd.Series(np.where(weight > 1.8, np.nan, (weight * 3).round()))
+    table["flag"] = weight > 1
+    found = audit(
+        y,
+        decided,
+        sensitive_features=table,
+        sample_weight=weight if weighted else None,
+        tolerance=0.1,
+    )
+    again = Audit.from_json(found.to_json(indent=1))
+    assert again.settings == found.settings
+    pd.testing.assert_frame_equal(again.gaps, found.gaps)
+    pd.testing.assert_frame_equal(again.groups, found.groups)
+    pd.testing.assert_frame_equal(again.worst(9), found.worst(9))
+    assert str(again) == str(found)
+    assert (found.diff(again).gaps["change"].fillna(0) == 0).all()
+
+
+def test_levels_of_any_kind_become_text():
+    table = {"born": pd.to_datetime(["2001-01-01", "2002-01-01"] * 20), "x": ["a", None] * 20}
+    found = audit(None, [0, 1] * 20, sensitive_features=table, favorable_label=np.int64(1))
+    again = Audit.from_json(found.to_json())
+    assert again.groups["group"].tolist() == found.groups["group"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text[:50], "text must be JSON"),
+        (lambda _: "[1]", "text must be an audit"),
+        (lambda text: text.replace('"schema_version": 1', '"schema_version": 2'), "got 2; read it"),
+        (lambda text: text.replace('"counts"', '"other"'), "damaged"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(change, message):
+    decided, table = counts([50, 50], [10, 20])
+    text = audit(None, decided, sensitive_features=table, criteria="dp").to_json()
+    with pytest.raises(ValueError, match=message):
+        Audit.from_json(change(text))
+
+
+def test_thresholds_are_in_the_json():
+    y, decided, table, weight = rows(200)
+    found = audit(y, decided, sensitive_features=table, y_score=weight.round(1))
+    content = strict(found.to_json())
+    assert len(content["thresholds"]) == len(found.thresholds)
+    assert Audit.from_json(found.to_json()).thresholds is None

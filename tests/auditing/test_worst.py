@@ -1,0 +1,109 @@
+"""The worst-off groups and what drives them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.auditing.rows import audit, counts
+
+from apfex import make_groups
+from apfex.auditing import AuditSettings, audit_counts, count_rows
+
+
+def planted(n=40_000, seed=0):
+    """Three hundred cells at one half, but for one sex in one region at a quarter."""
+    generator = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "sex": generator.choice(["F", "M"], n),
+            "region": generator.integers(0, 30, n),
+            "age": generator.choice(["a", "b", "c", "d", "e"], n),
+        }
+    )
+    hit = (table["sex"] == "F") & (table["region"] == 7)
+    rate = np.where(hit, np.where(table["age"] == "c", 0.1, 0.4), 0.5)
+    return (generator.random(n) < rate).astype(int), table
+
+
+def test_a_planted_group_is_found_among_hundreds():
+    decided, table = planted()
+    found = audit(None, decided, sensitive_features=table, criteria="dp")
+    assert found.n_groups == 300
+    worst = found.worst(3)
+    assert len(worst) == 3
+    assert worst["group"][0] == "sex=F, region=7, age=c"
+    assert worst["upper"].is_monotonic_increasing
+    assert worst["difference"][0] == pytest.approx(worst["favored"][0] - decided.mean())
+    by_region = found.worst(1, by="region")
+    assert by_region["group"].tolist() == ["region=7"]
+
+
+def test_a_handful_of_unlucky_rows_does_not_lead():
+    decided, table = counts([3, 400, 400], [0, 120, 240])
+    worst = audit(None, decided, sensitive_features=table, criteria="dp", min_count=1).worst()
+    assert worst["group"].tolist() == ["g=b", "g=a", "g=c"]
+    assert worst["favored"].tolist() == [0.3, 0.0, 0.6]
+
+
+@pytest.mark.parametrize("attribute", ["sex", "race", "age"])
+def test_the_driver_is_the_attribute_that_makes_the_difference(attribute):
+    generator = np.random.default_rng(1)
+    table = pd.DataFrame({name: generator.integers(0, 3, 6000) for name in ("sex", "race", "age")})
+    decided = (generator.random(6000) < np.where(table[attribute] == 1, 0.2, 0.6)).astype(int)
+    worst = audit(None, decided, sensitive_features=table, criteria="dp").worst(5)
+    assert worst["driver"].tolist() == [attribute] * 5
+    first = dict(part.split("=") for part in worst["group"][0].split(", "))
+    same = np.all(
+        [table[name] == int(value) for name, value in first.items() if name != attribute], axis=0
+    )
+    others = same & (table[attribute] != 1)
+    assert worst["others"][0] == pytest.approx(decided[others].mean())
+
+
+def test_worst_follows_the_favorable_label():
+    decided, table = counts([200, 200], [50, 100])
+    call = {"sensitive_features": table, "criteria": "dp"}
+    assert audit(None, decided, **call).worst(1)["group"][0] == "g=a"
+    swapped = audit(None, decided, favorable_label=0, **call)
+    assert swapped.worst(1)["group"][0] == "g=b"
+    assert swapped.worst(1)["favored"][0] == 0.5
+    assert swapped.share_favored == 0.625
+    names = np.array(["no", "maybe", "yes"])
+    several = names[np.r_[np.repeat([0, 1, 2], [50, 100, 50]), np.repeat([0, 1, 2], [50, 50, 100])]]
+    for label, worst in (("yes", "g=a"), ("maybe", "g=b")):
+        found = audit(None, several, favorable_label=label, **call)
+        assert found.worst(1)["group"][0] == worst
+
+
+@pytest.mark.parametrize("weight", [None, np.tile([1.0, 3.0], 150)])
+def test_the_favorable_label_need_not_be_the_one_of_the_rates(weight):
+    generator = np.random.default_rng(0)
+    y, decided = generator.integers(0, 2, (2, 300))
+    groups = make_groups(generator.choice(["a", "b"], 300))
+    counts_of = [count_rows(y, decided, groups, weight, favorable=code) for code in (0, 1)]
+    zero, one = (audit_counts(each, AuditSettings(favorable_label=0)) for each in counts_of)
+    assert zero.gaps.equals(one.gaps)
+    assert zero.share_favored == pytest.approx(np.average(decided == 0, weights=weight))
+    by_name = one.worst().set_index("group")["favored"].to_dict()
+    for row in zero.worst().to_dict("records"):
+        assert row["favored"] == pytest.approx(1 - by_name[row["group"]])
+
+
+def test_nobody_is_driven_where_all_fare_alike():
+    decided, table = counts([100, 100], [50, 50])
+    worst = audit(None, decided, sensitive_features=table, criteria="dp").worst()
+    assert worst["driver"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n": 0}, "n must be a whole number of at least 1, got 0"),
+        ({"n": 2.5}, "n must be a whole number of at least 1, got 2.5"),
+        ({"by": "zip"}, r"by must be one of \['g'\], got 'zip'"),
+    ],
+)
+def test_bad_choices_are_named(options, message):
+    decided, table = counts([20, 20], [5, 10])
+    found = audit(None, decided, sensitive_features=table, criteria="dp")
+    with pytest.raises(ValueError, match=message):
+        found.worst(**options)
