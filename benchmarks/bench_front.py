@@ -7,14 +7,15 @@ from the records alone. ``--compact FOLDER`` writes them in a form fit for commi
 in ``rivals/apfex_.py``. The parts of this script are in ``benchmarks/front``.
 
 Protocol. Same rows, same seeds, same inputs for all: the plain ``TableEncoder()`` and
-``TableEncoder(bins="tree")``, both fitted on training rows; a method runs on each, and the better
-one counts. Adult and CelebA: one split 70/15/15 per seed, stratified by label and group. COMPAS,
-German, Heart: five folds per repeat, 20% of each training part held out as validation rows, and
-decisions on the left-out folds pooled, so that test rows are all rows. Of a method's points those
-count that are non-dominated on validation rows in (error, gap); the score is the hypervolume of
-their (error, gap) on test rows up to (error of the best constant predictor, 0.5), as a share of
-that box. Gaps are those of the crossing; groups with fewer than 10 positives among the test rows
-are left out of the tpr gap, on validation rows too.
+``TableEncoder(bins="tree")``, for trees the plain one and ``TableEncoder(categories="codes")``, all
+fitted on training rows; a method runs on both of its own, and the better one counts. Adult and
+CelebA: one split 70/15/15 per seed, stratified by label and group. COMPAS, German, Heart: five
+folds per repeat, 20% of each training part held out as validation rows, and decisions on the
+left-out folds pooled, so that test rows are all rows. Of a method's points those count that are
+non-dominated on validation rows in (error, gap); the score is the hypervolume of their (error, gap)
+on test rows up to (error of the best constant predictor, 0.5), as a share of that box. Gaps are
+those of the crossing; groups with fewer than 10 positives among the test rows are left out of the
+tpr gap, on validation rows too.
 
 Pooling over folds is by the name of the point where all folds return the same names. Otherwise, and
 as a second figure for all methods (``--pooling bound``), it is by bound: for each of 26 bounds each
@@ -40,11 +41,13 @@ if __name__ == "__main__":
     os.environ["OMP_NUM_THREADS"] = "1"
 
 import torch
+from front.choose import choose
 from front.records import Run, read_records, write_compact, write_record
 from front.report import report
 from front.runner import Limits, run_all
 from front.tables import ENCODINGS, TABLES
 from rivals import all_methods, own_methods, warm_up
+from rivals.common import GAPS, encodings_of
 
 RECORDS = Path(__file__).parent / "records" / "front"
 
@@ -67,6 +70,13 @@ def parse(methods: Sequence[str], given: Sequence[str] | None = None) -> argpars
     parser.add_argument(
         "--compact", type=Path, metavar="FOLDER", help="write compact records, run nothing"
     )
+    parser.add_argument(
+        "--at",
+        nargs="+",
+        type=float,
+        metavar="GAP",
+        help="with --report: error and gap of the points chosen within these bounds",
+    )
     parser.add_argument("--pooling", choices=["name", "bound"], default="name")
     parser.add_argument("--list", action="store_true", help="print the names of the methods")
     arguments = parser.parse_args(given)
@@ -82,16 +92,18 @@ def run_missing(arguments: argparse.Namespace) -> None:
     warm_up()
     records = read_records(arguments.records)
     done = {r for r, found in records.items() if not (arguments.retry and "error" in found)}
+    methods = all_methods()
     runs = [
         Run(table, seed, method, encoding)
         for table in arguments.tables
         for seed in arguments.seeds
         for encoding in arguments.encodings
         for method in arguments.methods
+        if encoding in encodings_of(methods[method])
     ]
     wanted = [run for run in runs if arguments.again or run not in done]
     limits = Limits(arguments.jobs, arguments.limit, arguments.memory)
-    for record in run_all(wanted, all_methods(), limits):
+    for record in run_all(wanted, methods, limits):
         write_record(arguments.records, record)
         what = record.get("error") or f"{record['hypervolume']} in {record['seconds']} s"
         names = (record[key] for key in ("table", "seed", "encoding", "method"))
@@ -112,6 +124,9 @@ def main(given: Sequence[str] | None = None) -> None:
         run_missing(arguments)
     records = read_records(arguments.records)
     print(report(records, arguments.tables, arguments.pooling, own_methods()))
+    for table in arguments.tables if arguments.at else ():
+        for gap in GAPS:
+            print("", choose(records, table, gap, arguments.at, own_methods()), sep="\n")
 
 
 if __name__ == "__main__":

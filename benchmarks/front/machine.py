@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -10,6 +11,7 @@ from pathlib import Path
 import apfex
 
 PACKAGES = ("apfex", "torch", "scikit-learn", "fairlearn", "torchjd", "fairret", "oxonfair")
+PACKAGES += ("xgboost",)
 
 
 def describe() -> str:
@@ -28,7 +30,8 @@ def _model() -> str:
 
 
 def _version_of(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:  # apfex may be on the path without being installed
-        return apfex.__version__ if package == "apfex" else "missing"
+    for name in (package, f"{package}-cpu"):  # xgboost has two names, for one module
+        with contextlib.suppress(PackageNotFoundError):
+            return version(name)
+    # apfex may be on the path without being installed
+    return apfex.__version__ if package == "apfex" else "missing"

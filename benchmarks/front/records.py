@@ -59,7 +59,7 @@ def write_compact(folder: Path, records: Mapping[Run, Record]) -> list[Path]:
 
 
 def compact(record: Record) -> Record:
-    """The record with those points only that count for a gap, and their values on test rows.
+    """The record with those points only that count for a gap.
 
     Values have 4 decimals. Scores keep their 6, so that a report does not change.
     """
@@ -70,9 +70,9 @@ def compact(record: Record) -> Record:
     kept = []
     for index, point in enumerate(points):
         gaps = [gap for gap in GAPS if counted[gap][index]]
-        test = [round(value, 4) for value in point["test"]]
+        values = {part: [round(v, 4) for v in point[part]] for part in ("validation", "test")}
         if gaps:
-            kept.append({"name": point["name"], "counts": gaps, "test": test})
+            kept.append({"name": point["name"], "counts": gaps, **values})
     return {**record, "points": kept}
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from rivals.common import Part
 
@@ -16,16 +17,24 @@ from apfex.groups import Groups, make_groups
 from apfex.tables import TableEncoder
 
 FOLDS = 5
-ENCODINGS: dict[str, dict[str, Any]] = {"plain": {}, "tree": {"bins": "tree"}}
+ENCODINGS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "tree": {"bins": "tree"},
+    "codes": {"categories": "codes"},
+}
 
 
 @dataclass(frozen=True)
 class Table:
-    """A data set with its options, and whether it is judged on folds."""
+    """A data set with its options, and whether it is judged on folds.
+
+    Sensitive columns are no inputs, unless ``with_attributes``.
+    """
 
     dataset: str
     options: dict[str, Any]
     folds: bool
+    with_attributes: bool = False
 
     @property
     def n_splits(self) -> int:
@@ -35,6 +44,7 @@ class Table:
 TABLES = {
     "adult": Table("adult", {}, folds=False),
     "adult-10": Table("adult", {"race": "all"}, folds=False),
+    "adult-with-attributes": Table("adult", {}, folds=False, with_attributes=True),
     "celeba": Table("celeba", {}, folds=False),
     "compas": Table("compas", {"race": "three"}, folds=True),
     "german": Table("german", {}, folds=True),
@@ -55,6 +65,8 @@ class Split:
 def read_table(name: str) -> tuple[Dataset, Groups]:
     table = TABLES[name]
     data = load_dataset(table.dataset, **table.options)
+    if table.with_attributes:
+        data = replace(data, X=pd.concat([data.X, data.sensitive], axis=1))
     return data, make_groups(data.sensitive)
 
 
@@ -93,6 +105,7 @@ def make_parts(name: str, seed: int, fold: int, encoding: str) -> tuple[Part, Pa
     split = make_splits(name, seed)[fold]
     encoder = TableEncoder(**ENCODINGS[encoding])
     encoder.fit(data.X.iloc[split.train], data.y[split.train])
+    types = encoder.feature_types_ if encoding == "codes" else ()
 
     def part(rows: NDArray[np.intp]) -> Part:
         table = data.X.iloc[rows]
@@ -104,6 +117,7 @@ def make_parts(name: str, seed: int, fold: int, encoding: str) -> tuple[Part, Pa
             table,
             data.sensitive.iloc[rows],
             encoding,
+            types,
         )
 
     return part(split.train), part(split.validation), part(split.test)

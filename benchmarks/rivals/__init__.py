@@ -14,7 +14,10 @@ import torch
 
 from rivals.common import Method
 
-_FAMILIES = ("plain", "fairlearn_", "sweep", "torchjd_", "fairret_", "oxonfair_", "apfex_")
+_FAMILIES = (
+    *("plain", "fairlearn_", "sweep", "torchjd_", "fairret_", "oxonfair_", "trees_"),
+    "apfex_",
+)
 _PACKAGES = (
     "fairlearn.postprocessing",
     "fairlearn.reductions",
@@ -23,6 +26,8 @@ _PACKAGES = (
     "fairret.loss",
     "fairret.statistic",
     "oxonfair",
+    "sklearn.ensemble",
+    "xgboost",
 )
 
 

@@ -5,69 +5,135 @@ Everything in this file counts as ours in the report, and everything in the othe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 
+from apfex.boosting import BoostedMembers, TreeKind, TreeSettings, boost_members, grow_trunk
 from apfex.estimator import APFExClassifier
+from apfex.estimator._kinds import Inputs
 from apfex.estimator._settings import read_settings
 from apfex.estimator._split import deal
+from apfex.relaxations import tanh_step
 from apfex.training import (
     Aims,
-    CellSettings,
+    CellKind,
+    CellRows,
     Evidence,
+    Pressure,
     StackedMLP,
     TrainingRows,
     TrainingSettings,
     fit_cells,
     fit_rules,
     given_groups,
+    network_kinds,
     rule_scores,
     train_population,
     weight_ladder,
 )
-from rivals.common import GAPS, Method, Part, Point, needs_attribute
+from rivals.common import GAPS, Method, Part, Point, needs_attribute, takes
 
-RULES, MEMBERS, LOOKS = 48, 16, 3
+RULES, FOLDS, MEMBERS, LOOKS, REPAIR = 48, 4, 16, 3, 20
+MakeKinds = Callable[[int, Sequence[str], int], list[CellKind]]
+"""From the number of rows, the types of inputs and a seed to kinds of cell models."""
 
 
 def training_settings(search: str, n: int, seed: int) -> TrainingSettings:
     return read_settings(APFExClassifier(GAPS, search=search)).training(n, seed)
 
 
-def rule_points(
-    train: Part,
-    validation: Part,
-    test: Part,
-    seed: int,
-    hidden: Sequence[int] = (64,),
-    group_thresholds: bool = False,
-) -> list[Point]:
-    x, y, group = map(torch.from_numpy, (train.x, train.y, train.group))
-    cells, shape = group * 2 + y, (train.n_groups, 2)
-    settings = CellSettings(tuple(hidden), training=training_settings("rules", len(y), seed))
-    folds = torch.from_numpy(deal(cells.numpy(), settings.folds, seed))
-    model, unseen = fit_cells(x, cells, shape, folds, settings)
-    evidence = Evidence(unseen, cells)
-    evidence = evidence.given_groups() if group_thresholds else evidence
-    aims = weight_ladder(GAPS, RULES, largest=4.0, steps=7)
-    rules = fit_rules(evidence, aims, [torch.arange(train.n_groups)])
-    decided = []
-    for part in (validation, test):
-        with torch.no_grad():
-            q = model(torch.from_numpy(part.x))
-            q = given_groups(q, torch.from_numpy(part.group)) if group_thresholds else q
-            decided.append((rule_scores(rules, q) > 0).numpy())
-    names = (f"weights {[round(w, 4) for w in row]}" for row in aims.weights.tolist())
-    return [Point(name, *(d[rule] for d in decided)) for rule, name in enumerate(names)]
+def network_cells(n: int, _types: Sequence[str], seed: int) -> list[CellKind]:
+    return [*network_kinds((64,), training_settings("rules", n, seed))]
+
+
+def linear_cells(n: int, _types: Sequence[str], seed: int) -> list[CellKind]:
+    return [*network_kinds((), training_settings("rules", n, seed))]
+
+
+def tree_cells(n: int, types: Sequence[str], seed: int) -> list[CellKind]:
+    return [TreeKind(TreeSettings.for_rows(n, seed=seed), types, FOLDS)]
+
+
+def both(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
+    """Networks and trees mixed, each on its own inputs, by the encoders that ``fit`` uses."""
+    settings = read_settings(APFExClassifier(GAPS, model=("mlp", "boosting")))
+    inputs = Inputs.fit(train.table, train.y, settings, len(train))
+    parts = [
+        replace(p, x=inputs.transform(p.table), feature_types=()) for p in (train, validation, test)
+    ]
+    settings = replace(settings, validation_fraction=1 / FOLDS)
+    return rules(lambda n, _, seed: inputs.kinds(settings, n, seed))(*parts, seed)
+
+
+def rules(make_kinds: MakeKinds, group_thresholds: bool = False) -> Method:
+    """Every point a rule on the same models."""
+
+    def points(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
+        x, y, group = map(torch.from_numpy, (train.x, train.y, train.group))
+        cells, shape = group * 2 + y, (train.n_groups, 2)
+        folds = torch.from_numpy(deal(cells.numpy(), FOLDS, seed))
+        kinds = make_kinds(len(y), train.feature_types, seed)
+        model, unseen = fit_cells(CellRows(x, cells, shape, folds), kinds)
+        evidence = Evidence(unseen, cells)
+        evidence = evidence.given_groups() if group_thresholds else evidence
+        aims = weight_ladder(GAPS, RULES, largest=4.0, steps=7)
+        found = fit_rules(evidence, aims, [torch.arange(train.n_groups)])
+        decided = []
+        for part in (validation, test):
+            with torch.no_grad():
+                q = model(torch.from_numpy(part.x))
+                q = given_groups(q, torch.from_numpy(part.group)) if group_thresholds else q
+                decided.append((rule_scores(found, q) > 0).numpy())
+        names = (f"weights {[round(w, 4) for w in row]}" for row in aims.weights.tolist())
+        return [Point(name, *(d[rule] for d in decided)) for rule, name in enumerate(names)]
+
+    return needs_attribute(points) if group_thresholds else points
+
+
+def tree_points(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
+    """Every point an ensemble of its own on a common trunk, looked at after every round.
+
+    Validation rows stop the trunk, as in ``fit``.
+    """
+    rows, held = (_training_rows(part) for part in (train, validation))
+    settings = TreeSettings.for_rows(len(train), seed=seed)
+    trunk = grow_trunk(rows, held, 2, settings, train.feature_types)
+    aims, points = weight_ladder(GAPS, MEMBERS), []
+    pressure = Pressure(aims, 1, 1, tanh_step, "rms")
+    new = torch.cat([held.x, torch.from_numpy(test.x)])
+
+    def look(members: BoostedMembers) -> None:
+        decided = (members.held > 0).numpy()
+        for member, row in enumerate(decided):
+            name = f"member {member}, round {int(members.rounds[member])}"
+            points.append(Point(name, row[: len(held.y)], row[len(held.y) :]))
+
+    repair = replace(settings, n_estimators=REPAIR, learning_rate=3 * settings.learning_rate)
+    boost_members(
+        trunk,
+        rows,
+        lambda scores: pressure.slope(scores.clone(), rows),
+        MEMBERS,
+        repair,
+        train.feature_types,
+        watched=new,
+        on_round=look,
+    )
+    return points
+
+
+def _training_rows(part: Part) -> TrainingRows:
+    x, y, group = map(torch.from_numpy, (part.x, part.y, part.group))
+    return TrainingRows(x, y, group.unsqueeze(0), (part.n_groups,))
 
 
 def network_points(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
     """Every point a network of its own, looked at three times."""
-    x, y, group = map(torch.from_numpy, (train.x, train.y, train.group))
-    rows = TrainingRows(x, y, group.unsqueeze(0), (train.n_groups,))
-    population = StackedMLP(x.shape[1], 1, (64,), MEMBERS, seed)
-    settings = training_settings("networks", len(y), seed)
+    rows = _training_rows(train)
+    population = StackedMLP(rows.x.shape[1], 1, (64,), MEMBERS, seed)
+    settings = training_settings("members", len(train), seed)
     looks = {settings.epochs * (LOOKS + look) // (2 * LOOKS): look for look in range(1, LOOKS + 1)}
     points: list[Point] = []
 
@@ -87,22 +153,14 @@ def network_points(train: Part, validation: Part, test: Part, seed: int) -> list
     return points
 
 
-def rules(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
-    return rule_points(train, validation, test, seed)
-
-
-def linear_rules(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
-    return rule_points(train, validation, test, seed, hidden=())
-
-
-@needs_attribute
-def group_rules(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
-    return rule_points(train, validation, test, seed, group_thresholds=True)
-
-
+on_codes = takes("codes")
 METHODS: dict[str, Method] = {
-    "APFEx rules": rules,
-    "APFEx rules, linear": linear_rules,
-    "APFEx rules, group thresholds": group_rules,
+    "APFEx rules": rules(network_cells),
+    "APFEx rules, linear": rules(linear_cells),
+    "APFEx rules, group thresholds": rules(network_cells, group_thresholds=True),
     "APFEx networks": network_points,
+    "APFEx trees": on_codes(rules(tree_cells)),
+    "APFEx trees, group thresholds": on_codes(rules(tree_cells, group_thresholds=True)),
+    "APFEx trees, no guess of the group": on_codes(tree_points),
+    "APFEx networks and trees": on_codes(both),
 }

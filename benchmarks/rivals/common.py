@@ -44,8 +44,9 @@ class Part:
 
     ``x`` are the encoded inputs (float32, [n, d]), the encoder fitted on training rows; ``table``
     and ``sensitive`` are the same rows as loaded, for a method that encodes by itself. No column
-    of ``x`` or ``table`` is sensitive; ``group`` are codes of the crossing, from 0 to
-    ``n_groups`` - 1.
+    of ``x`` or ``table`` is sensitive, but in a table with attributes; ``group`` are codes of the
+    crossing, from 0 to ``n_groups`` - 1. ``feature_types`` tell for each column of ``x`` whether it
+    is a quantity, "q", or codes of categories, "c"; not given, all are quantities.
     """
 
     x: NDArray[np.float32]
@@ -55,6 +56,16 @@ class Part:
     table: pd.DataFrame
     sensitive: pd.DataFrame
     encoding: str
+    feature_types: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        types = tuple(self.feature_types) or ("q",) * self.x.shape[1]
+        if len(types) != self.x.shape[1] or not {"q", "c"} >= set(types):
+            raise ValueError(
+                f"feature_types must hold 'q' or 'c' for each of the {self.x.shape[1]} columns of "
+                f"x, got {list(self.feature_types)}."
+            )
+        object.__setattr__(self, "feature_types", types)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -74,12 +85,29 @@ class Point:
 
 
 Method = Callable[[Part, Part, Part, int], list[Point]]
+MakeModel = Callable[[Part, int], Any]
+"""Takes training rows and a seed; makes a classifier as scikit-learn has them."""
 
 
 def needs_attribute(method: Method) -> Method:
     """Mark a method that reads the sensitive attribute of the rows it decides on."""
     method.needs_attribute = True  # type: ignore[attr-defined]
     return method
+
+
+def takes(*encodings: str) -> Callable[[Method], Method]:
+    """Mark a method with the encodings it runs on, where they are not the usual ones."""
+
+    def mark(method: Method) -> Method:
+        method.encodings = encodings  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+def encodings_of(method: Method) -> tuple[str, ...]:
+    """Encodings that a method runs on; codes of categories mean nothing to most."""
+    return getattr(method, "encodings", ("plain", "tree"))
 
 
 Step = Callable[[nn.Module, Tensor, Tensor, Tensor], None]
@@ -160,3 +188,8 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, x: NDArray[np.float32]) -> NDArray[np.int64]:
         return (self.predict_proba(x)[:, 1] > 0.5).astype(np.int64)
+
+
+def fitted_network(train: Part, seed: int) -> NetworkClassifier:
+    """The plain network, as post-processing wants its model."""
+    return NetworkClassifier(train_network(train, seed, plain_step))

@@ -1,5 +1,7 @@
 """fairlearn: reductions on logistic regression, thresholds per group on the network.
 
+The same on histogram boosting is in ``trees_.py``.
+
 Decisions of ExponentiatedGradient and ThresholdOptimizer are drawn at random by design; one draw,
 with the run's seed, is what is judged.
 """
@@ -10,13 +12,12 @@ from typing import Any
 
 from rivals.common import (
     GAPS,
+    MakeModel,
     Method,
-    NetworkClassifier,
     Part,
     Point,
+    fitted_network,
     needs_attribute,
-    plain_step,
-    train_network,
 )
 from rivals.plain import started_logistic
 
@@ -38,33 +39,42 @@ def _constraints(gap: str, **bound: float) -> Any:
     return {"dp": DemographicParity, "tpr": TruePositiveRateParity}[gap](**bound)
 
 
-def exponentiated_gradient(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
-    from fairlearn.reductions import ExponentiatedGradient
+def exponentiated_gradient(make_model: MakeModel) -> Method:
+    """A mixture of models for each bound, all of the kind that is made."""
 
-    points, estimator = [], started_logistic(train)
-    for gap in GAPS:
-        for bound in BOUNDS:
-            model = ExponentiatedGradient(estimator, _constraints(gap, difference_bound=bound))
-            model.fit(train.x, train.y, sensitive_features=train.group)
-            decided = [model.predict(p.x, random_state=seed) for p in (validation, test)]
-            points.append(Point(f"{gap} bound {bound}", *decided))
-    return points
+    def method(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
+        from fairlearn.reductions import ExponentiatedGradient
+
+        points, estimator = [], make_model(train, seed)
+        for gap in GAPS:
+            for bound in BOUNDS:
+                model = ExponentiatedGradient(estimator, _constraints(gap, difference_bound=bound))
+                model.fit(train.x, train.y, sensitive_features=train.group)
+                decided = [model.predict(p.x, random_state=seed) for p in (validation, test)]
+                points.append(Point(f"{gap} bound {bound}", *decided))
+        return points
+
+    return method
 
 
-def grid_search(train: Part, validation: Part, test: Part, _seed: int) -> list[Point]:
-    from fairlearn.reductions import GridSearch
+def grid_search(make_model: MakeModel) -> Method:
+    """A model for each multiplier of a grid, of the kind that is made."""
 
-    points, estimator = [], started_logistic(train)
-    for gap in GAPS:
-        search = GridSearch(
-            estimator, _constraints(gap), grid_size=_full_grid(train), grid_limit=GRID_LIMIT
-        )
-        search.fit(train.x, train.y, sensitive_features=train.group)
-        points += [
-            Point(f"{gap} {index}", model.predict(validation.x), model.predict(test.x))
-            for index, model in enumerate(search.predictors_)
-        ]
-    return points
+    def method(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
+        from fairlearn.reductions import GridSearch
+
+        points, estimator, size = [], make_model(train, seed), _full_grid(train)
+        for gap in GAPS:
+            constraints = _constraints(gap)
+            search = GridSearch(estimator, constraints, grid_size=size, grid_limit=GRID_LIMIT)
+            search.fit(train.x, train.y, sensitive_features=train.group)
+            points += [
+                Point(f"{gap} {index}", model.predict(validation.x), model.predict(test.x))
+                for index, model in enumerate(search.predictors_)
+            ]
+        return points
+
+    return method
 
 
 def _full_grid(train: Part) -> int:
@@ -76,35 +86,45 @@ def _full_grid(train: Part) -> int:
     return 2 * present * (present + 1) + 1 if present <= 6 else 2 * present + 1
 
 
-@needs_attribute
-def threshold_optimizer(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
+def threshold_optimizer(fit_model: MakeModel) -> Method:
     """Thresholds fitted on training rows, and, where they are enough, on validation rows."""
+
+    @needs_attribute
+    def method(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
+        fitted = fit_model(train, seed)
+        points = [Point("plain", fitted.predict(validation.x), fitted.predict(test.x))]
+        fitted_on = {"training": train}
+        if len(validation) >= ENOUGH:
+            fitted_on["validation"] = validation
+        for gap in GAPS:
+            for rows, part in fitted_on.items():
+                for tolerance in TOLERANCES:
+                    model = _thresholds(fitted, gap, tolerance)
+                    model.fit(part.x, part.y, sensitive_features=part.group)
+                    decided = [
+                        model.predict(p.x, sensitive_features=p.group, random_state=seed)
+                        for p in (validation, test)
+                    ]
+                    points.append(Point(f"{gap} tol {tolerance} on {rows} rows", *decided))
+        return points
+
+    return method
+
+
+def _thresholds(fitted: Any, gap: str, tolerance: float) -> Any:
     from fairlearn.postprocessing import ThresholdOptimizer
 
-    network = NetworkClassifier(train_network(train, seed, plain_step))
-    points = [Point("plain", network.predict(validation.x), network.predict(test.x))]
-    fitted_on = [("training", train), ("validation", validation)][: 1 + (len(validation) >= ENOUGH)]
-    for gap, constraint in (("dp", "demographic_parity"), ("tpr", "true_positive_rate_parity")):
-        for rows, part in fitted_on:
-            for tolerance in TOLERANCES:
-                model = ThresholdOptimizer(
-                    estimator=network,
-                    constraints=constraint,
-                    prefit=True,
-                    predict_method="predict_proba",
-                    tol=tolerance or None,
-                )
-                model.fit(part.x, part.y, sensitive_features=part.group)
-                decided = [
-                    model.predict(p.x, sensitive_features=p.group, random_state=seed)
-                    for p in (validation, test)
-                ]
-                points.append(Point(f"{gap} tol {tolerance} on {rows} rows", *decided))
-    return points
+    return ThresholdOptimizer(
+        estimator=fitted,
+        constraints={"dp": "demographic_parity", "tpr": "true_positive_rate_parity"}[gap],
+        prefit=True,
+        predict_method="predict_proba",
+        tol=tolerance or None,
+    )
 
 
 METHODS: dict[str, Method] = {
-    "fairlearn EG + LR": exponentiated_gradient,
-    "fairlearn GridSearch + LR": grid_search,
-    "fairlearn ThresholdOptimizer + network": threshold_optimizer,
+    "fairlearn EG + LR": exponentiated_gradient(started_logistic),
+    "fairlearn GridSearch + LR": grid_search(started_logistic),
+    "fairlearn ThresholdOptimizer + network": threshold_optimizer(fitted_network),
 }

@@ -33,7 +33,7 @@ def logistic() -> LogisticRegression:
     return LogisticRegression(max_iter=500)
 
 
-def started_logistic(train: Part) -> StartedLogistic:
+def started_logistic(train: Part, _seed: int) -> StartedLogistic:
     plain = logistic().fit(train.x, train.y)
     return StartedLogistic(np.append(plain.coef_[0], plain.intercept_))
 

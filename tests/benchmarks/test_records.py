@@ -35,10 +35,11 @@ def test_no_folder_has_no_records(tmp_path):
 def test_compact_keeps_what_counts_for_a_gap(make_record):
     full = make_record(points=POINTS)
     short = compact(full)
-    assert short["points"] == [
-        {"name": "a", "counts": ["dp", "tpr"], "test": [0.1235, 0.3, 0.3]},
-        {"name": "b", "counts": ["dp"], "test": [0.2346, 0.1, 0.4]},
+    assert [(p["name"], p["counts"], p["test"]) for p in short["points"]] == [
+        ("a", ["dp", "tpr"], [0.1235, 0.3, 0.3]),
+        ("b", ["dp"], [0.2346, 0.1, 0.4]),
     ]
+    assert [p["validation"] for p in short["points"]] == [p["validation"] for p in POINTS[:2]]
     assert {**short, "points": POINTS} == full
     assert compact(short) == short
 
