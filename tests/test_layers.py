@@ -14,6 +14,8 @@ ROOMS = [
     "groups",
     "rates",
     "metrics",
+    "auditing",
+    "testing",
     "objectives",
     "gradients",
     "history",
@@ -21,8 +23,10 @@ ROOMS = [
     "constraints",
     "optimizer",
     "training",
+    "boosting",
     "estimator",
     "datasets",
+    "baselines",
 ]
 
 

@@ -64,8 +64,11 @@ RECORDS = {
     "Decision",
     "FrontPoint",
     "GapInterval",
+    "Inputs",
     "Jacobian",
+    "Labels",
     "Rate",
+    "ScoreCounts",
     "StepRecord",
     "TableSummary",
 }
@@ -81,7 +84,7 @@ def test_import_is_light():
     code = (
         "import sys, apfex; "
         "print([m for m in ('matplotlib', 'plotly', 'fairlearn', 'torchjd', 'moocore', 'polars', "
-        "'sklearn') if m in sys.modules])"
+        "'sklearn', 'xgboost') if m in sys.modules])"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

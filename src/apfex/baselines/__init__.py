@@ -1,0 +1,24 @@
+"""The methods that the paper compares with, each a scikit-learn estimator.
+
+Gradient methods (:class:`PlainNetwork`, :class:`SMAMO`, :class:`MMAMO`) share the paper's network
+and budget, and can be fitted as one population (:func:`fit_together`). :class:`SearchFair` is a
+convex method for one two-valued attribute. :class:`RejectOption` is post-processing: it needs the
+sensitive features at prediction.
+"""
+
+from apfex.baselines._base import BUDGETS, fit_together
+from apfex.baselines._mmamo import MMAMO
+from apfex.baselines._plain import PlainNetwork
+from apfex.baselines._reject_option import RejectOption
+from apfex.baselines._searchfair import SearchFair
+from apfex.baselines._smamo import SMAMO
+
+__all__ = [
+    "BUDGETS",
+    "MMAMO",
+    "SMAMO",
+    "PlainNetwork",
+    "RejectOption",
+    "SearchFair",
+    "fit_together",
+]
