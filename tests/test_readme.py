@@ -1,24 +1,41 @@
-"""The README's Python runs as printed."""
+"""The Python of README and docs runs as printed."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
-BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+ROOT = Path(__file__).parents[1]
+
+
+def blocks_of(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
+
+
+BLOCKS = blocks_of("README.md")
 
 
 def run(blocks: list[str]) -> dict:
     namespace: dict = {}
     for block in blocks:
-        exec(compile(block, "README.md", "exec"), namespace)
+        exec(compile(block, "docs", "exec"), namespace)
     return namespace
 
 
 def test_the_loop_and_the_metrics_run_in_order():
     loop, metrics = (block for block in BLOCKS if "load_dataset" not in block)
     assert run([loop, metrics])["optimizer"].history.n_windows == 5
+
+
+@pytest.mark.parametrize("block", blocks_of("docs/method.md"))
+def test_the_examples_of_the_method_run(block):
+    run([block])
+
+
+def test_the_examples_of_the_audit_run_in_order(capsys):
+    names = run(blocks_of("docs/audit.md"))
+    names["test_no_group_is_left_behind"]()
+    assert "Worst-off groups" in capsys.readouterr().out
 
 
 @pytest.mark.slow  # fetches Adult where it is not at hand
