@@ -8,7 +8,7 @@ DATA = make_biased(600, kind="marginal", strength=0.4, random_state=0)
 FRESH = make_biased(600, kind="marginal", strength=0.4, random_state=1)
 SEX: Any = DATA.sensitive["sex"]
 QUICK: dict[str, Any] = {
-    "epochs": 12,
+    "epochs": 9,
     "batch_size": 128,
     "learning_rate": 0.05,
     "hidden": (8, 5),

@@ -27,7 +27,15 @@ ESTIMATORS = {
         "dp", PlainNetwork(**QUICK), search="grid", random_state=0
     ),
 }
-each = pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS)
+VARIANTS = {"s-mamo as published", "m-mamo over pairs", "searchfair rbf"}
+"""What they add to the others is checked in the slow tier."""
+each = pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(make, id=name, marks=[pytest.mark.slow] * (name in VARIANTS))
+        for name, make in ESTIMATORS.items()
+    ],
+)
 
 
 def at_prediction(clf, sensitive):

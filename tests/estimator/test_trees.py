@@ -552,10 +552,10 @@ class TestInit:
             trees(init=MODEL).fit(X, DATA.y[order], sensitive_features=DATA.sensitive.iloc[order])
 
     def test_a_clone_of_a_classifier_says_what_to_give_instead(self):
-        clf = clone(trees(init=MODEL))
+        clf: Any = clone(trees(init=MODEL))
         with pytest.raises(ValueError, match="get_booster"):
             clf.fit(CATEGORIES, DATA.y, sensitive_features=DATA.sensitive)
-        kept = clone(trees(init=MODEL.get_booster()))
+        kept: Any = clone(trees(init=MODEL.get_booster()))
         kept.fit(CATEGORIES, DATA.y, sensitive_features=DATA.sensitive)
 
     def test_a_pickle_holds_the_model(self):

@@ -268,10 +268,11 @@ class RejectOption(ClassifierMixin, BaseEstimator):
         looked = np.unique(np.concatenate(seen), axis=0)
         looked = looked[non_dominated(looked[:, :3])]
         archive = ParetoFront()
-        for values, places in zip(looked[:, :3], looked[:, 3:].tolist(), strict=True):
-            decisions = torch.from_numpy(band.p > self._cuts(band.groups, *places))[None].long()
-            constant = bool(judge.constant(decisions)[0])
-            archive.insert(values, Snapshot(tuple(places), None, constant))
+        for part in np.array_split(looked, -(-len(looked) // _CHUNK)):
+            decided = [band.p > self._cuts(band.groups, *places) for places in part[:, 3:]]
+            flags = judge.constant(torch.from_numpy(np.stack(decided)).long())
+            for values, constant in zip(part, flags.tolist(), strict=True):
+                archive.insert(values[:3], Snapshot(tuple(values[3:].tolist()), None, constant))
         return archive
 
     def _cuts(self, codes: np.ndarray, threshold: float, margin: float) -> np.ndarray:
@@ -313,5 +314,7 @@ def _crossed(rows: Rows) -> Rows:
     return Rows(rows.X, rows.y, make_groups({"group": rows.groups.codes}), rows.sample_weight)
 
 
+_CHUNK = 64
+"""Points whose decisions are held at once."""
 _COUNTED = {"dp": "rows", "tpr": "positives"}
 _SEARCHES = {"nsga2": nsga2, "pso": pso, "grid": exhaustive}
