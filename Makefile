@@ -15,7 +15,7 @@ test: lint  ## lint, types and the fast tier of tests
 test-all: test slow  ## and the slow tier
 
 slow: $(STAMP)
-	$(BIN)/python -m pytest -q -m slow
+	$(BIN)/python -m pytest -q -m slow $(if $(SLICE),--slice $(SLICE))
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,0 +1,16 @@
+"""``--slice 3`` runs every third of the chosen tests: a part of the slow tier that CI has time for."""
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slice", type=int, default=1, help="run every so-maniest test only")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    step = config.getoption("--slice")
+    left_out = [item for place, item in enumerate(items) if place % step]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = items[::step]
