@@ -1,4 +1,4 @@
-"""``--slice 3`` runs every third of the chosen tests: a part of the slow tier that CI has time for."""
+"""``--slice 3`` runs every third of the chosen tests: a part of the slow tier for CI."""
 
 import pytest
 
