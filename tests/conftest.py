@@ -9,7 +9,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    step = config.getoption("--slice")
+    step = int(config.getoption("--slice") or 1)
     left_out = [item for place, item in enumerate(items) if place % step]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
