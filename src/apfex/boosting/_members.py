@@ -173,7 +173,7 @@ def boost_members(
             for i in going.nonzero().flatten().tolist()
         ]
         list(side_by_side(lambda job: job(), jobs))
-        # in this thread: XGBoost keeps what it has predicted so far for each thread
+        # here, not in the jobs: predicted in threads that end, margins came out wrong at times
         scores = seen.plus(boosters, data)
         held = new.start if watched is None else new.plus(boosters, matrices[1])
         members = BoostedMembers(trunk, boosters, members.rounds + going, scores, held)
