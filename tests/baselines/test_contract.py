@@ -12,7 +12,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import check_estimator
 from tests.baselines.tables import DATA, FRESH, QUICK, SEX
 
-from apfex.baselines import MMAMO, SMAMO, PlainNetwork, RejectOption, SearchFair
+from apfex.baselines import (
+    MMAMO,
+    SMAMO,
+    PaperAPFEx,
+    PlainNetwork,
+    RejectOption,
+    SearchFair,
+)
 
 ESTIMATORS = {
     "plain": lambda: PlainNetwork(**QUICK),
@@ -21,6 +28,7 @@ ESTIMATORS = {
     "m-mamo": lambda: MMAMO(**QUICK),
     "m-mamo over pairs": lambda: MMAMO(losses="pairs", **QUICK),
     "m-mamo as published": lambda: MMAMO(solver="published", **QUICK),
+    "apfex": lambda: PaperAPFEx(**QUICK),
     "searchfair": lambda: SearchFair(random_state=0),
     "searchfair rbf": lambda: SearchFair(kernel="rbf", max_rows=300, random_state=0),
     "reject option": lambda: RejectOption(

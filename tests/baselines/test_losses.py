@@ -14,6 +14,10 @@ FORMS = {
     Term("tpr", 0, "masked"): TPRLoss(form="masked"),
     Term("dp", 0, "pairs"): FairnessLoss("dp"),
     Term("tpr", 2, "pairs"): FairnessLoss("tpr"),
+    Term("dp", 2, "pairs", "ccr"): FairnessLoss("dp", relaxation="ccr"),
+    Term("tpr", 0, "pairs", "identity", 0.0): FairnessLoss(
+        "tpr", relaxation="identity", task_weight=0.0
+    ),
 }
 
 

@@ -8,7 +8,8 @@ import torch
 from apfex.baselines._frank_wolfe import one_step_min_norm
 from apfex.baselines._losses import Term, evaluate
 from apfex.baselines._networks import Networks
-from apfex.baselines._train import Adam, Budget, Lesson, Plan, _Learner, train
+from apfex.baselines._train import Adam, Budget, Lesson, _Learner, train
+from apfex.baselines._weigh import Plan
 from apfex.solvers import min_norm
 
 BUDGET = Budget(2, 64, 1e-2, (6, 4), 0.2, seed=5)

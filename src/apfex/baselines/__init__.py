@@ -1,11 +1,12 @@
 """The methods that the paper compares with, each a scikit-learn estimator.
 
-Gradient methods (:class:`PlainNetwork`, :class:`SMAMO`, :class:`MMAMO`) share the paper's network
-and budget, and can be fitted as one population (:func:`fit_together`). :class:`SearchFair` is a
-convex method for one two-valued attribute. :class:`RejectOption` is post-processing: it needs the
-sensitive features at prediction.
+Gradient methods (:class:`PlainNetwork`, :class:`SMAMO`, :class:`MMAMO`, and the paper's own,
+:class:`PaperAPFEx`) share the paper's network and budget, and can be fitted as one population
+(:func:`fit_together`). :class:`SearchFair` is a convex method for one two-valued attribute.
+:class:`RejectOption` is post-processing: it needs the sensitive features at prediction.
 """
 
+from apfex.baselines._apfex import PaperAPFEx
 from apfex.baselines._base import BUDGETS, fit_together
 from apfex.baselines._mmamo import MMAMO
 from apfex.baselines._plain import PlainNetwork
@@ -17,6 +18,7 @@ __all__ = [
     "BUDGETS",
     "MMAMO",
     "SMAMO",
+    "PaperAPFEx",
     "PlainNetwork",
     "RejectOption",
     "SearchFair",

@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 from apfex.baselines._inputs import Parts, Rows, fit_encoder, read_parts, read_table
 from apfex.baselines._judge import Judge, Rule, Snapshot, check_rule, choose
 from apfex.baselines._networks import Networks, as_module
-from apfex.baselines._train import Budget, Lesson, Plan, train
+from apfex.baselines._train import Budget, Lesson, train
+from apfex.baselines._weigh import Plan
 from apfex.front import FrontPoint, ParetoFront
 from apfex.rates import RateName
 
@@ -153,6 +154,7 @@ class _Run:
 
     def __init__(self, judge: Judge) -> None:
         self.judge, self.archive, self.history = judge, ParetoFront(), []
+        self.windows: pd.DataFrame | None = None
         self.last: FrontPoint
 
     def look(self, epoch: int, networks: Networks, member: int, scores: torch.Tensor) -> None:
@@ -228,7 +230,12 @@ def fit_together(
             for place, own in enumerate(torch.cat(scores, 1)):
                 runs[members[place]].look(epoch, networks, place, own)
 
-        train([plans[member] for member in members], lesson, budget, look)
+        strategic = train([plans[member] for member in members], lesson, budget, look)
+        for group in strategic:
+            frame = group.history.to_frame()
+            for place, member in enumerate(group.members):
+                own = frame.query("member == @place") if len(frame) else frame
+                runs[members[member]].windows = own.drop(columns="member", errors="ignore")
     for estimator, run in zip(estimators, runs, strict=True):
         estimator._keep(run, parts, encoder)
     return estimators
@@ -239,7 +246,8 @@ def _populations(plans: Sequence[Plan]) -> list[list[int]]:
     populations: dict[tuple, list[int]] = {}
     for member, plan in enumerate(plans):
         if plan.terms:
-            key = (plan.own_passes, plan.terms[0].form)
+            first = plan.terms[0]
+            key = (plan.own_passes, first.form, first.relaxation, first.task_weight)
             populations.setdefault(key, []).append(member)
     alone = [member for member, plan in enumerate(plans) if not plan.terms]
     first, *others = populations.values() or [[]]
@@ -270,12 +278,12 @@ def _common_budget(estimators: Sequence[NetworkClassifier]) -> Budget:
 
 
 def _lesson(rows: Rows, encoder: Any) -> Lesson:
-    codes = [groups.codes for groups in rows.attributes]
+    codes = [groups.codes for groups in rows.groupings]
     weight = rows.sample_weight
     return Lesson(
         torch.from_numpy(encoder.transform(rows.X)),
         torch.from_numpy(rows.y),
         torch.from_numpy(np.array(codes, dtype=np.int64).reshape(len(codes), len(rows.y))),
-        tuple(len(groups) for groups in rows.attributes),
+        tuple(len(groups) for groups in rows.groupings),
         None if weight is None else torch.from_numpy(weight).float(),
     )

@@ -48,6 +48,12 @@ class Rows:
         return [] if groups is None else [groups.parent(name) for name in groups.attributes]
 
     @property
+    def groupings(self) -> list[Groups]:
+        """The attributes, then the cells of their crossing where there are several."""
+        several = self.groups is not None and len(self.groups.attributes) > 1
+        return [*self.attributes, self.groups] if several and self.groups else self.attributes
+
+    @property
     def weight(self) -> np.ndarray:
         """Weights, or ones."""
         return np.ones(len(self.y)) if self.sample_weight is None else self.sample_weight

@@ -48,7 +48,7 @@ class Judge:
     Attributes
     ----------
     rows : Rows
-    axes : sequence of (rate, attribute)
+    axes : sequence of (rate, grouping)
         Gaps to measure; those that the rows cannot tell are left out, with a warning.
     """
 
@@ -56,16 +56,17 @@ class Judge:
     axes: Sequence[tuple[RateName, int]]
     _y: Tensor = field(init=False, repr=False)
     _weight: Tensor = field(init=False, repr=False)
-    _attributes: list[str] = field(init=False, repr=False)
+    _groupings: list[str] = field(init=False, repr=False)
     _indexes: list[GroupIndex] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Read the rows once."""
         object.__setattr__(self, "_y", torch.from_numpy(self.rows.y))
         object.__setattr__(self, "_weight", torch.from_numpy(self.rows.weight))
-        attributes = self.rows.attributes
-        object.__setattr__(self, "_attributes", [groups.attributes[0] for groups in attributes])
-        object.__setattr__(self, "_indexes", [GroupIndex.of(groups) for groups in attributes])
+        groupings = self.rows.groupings
+        names = [" x ".join(groups.attributes) for groups in groupings]
+        object.__setattr__(self, "_groupings", names)
+        object.__setattr__(self, "_indexes", [GroupIndex.of(groups) for groups in groupings])
         told = [axis for axis in self.axes if not np.isnan(self._gap(axis, self._y[None] * 0)[0])]
         if len(told) < len(self.axes):
             names = [self._name(axis) for axis in self.axes if axis not in told]
@@ -98,13 +99,13 @@ class Judge:
         return (poor | (decisions == decisions[:, :1]).all(1)).numpy()
 
     def _gap(self, axis: tuple[RateName, int], decisions: Tensor) -> np.ndarray:
-        rate, attribute = axis
-        index = self._indexes[attribute]
+        rate, grouping = axis
+        index = self._indexes[grouping]
         sums = rate_sums(rate, decisions.double(), self._y, index, self._weight)
         return gap(sums.rates(0)).numpy()
 
     def _name(self, axis: tuple[RateName, int]) -> str:
-        return f"{self._attributes[axis[1]]}_{axis[0]}_gap"
+        return f"{self._groupings[axis[1]]}_{axis[0]}_gap"
 
 
 def check_rule(selection: str, min_accuracy: float | None) -> None:

@@ -17,12 +17,15 @@ from torch import Tensor
 
 from apfex.objectives import Aggregate, gaps_of_masses
 from apfex.rates import GroupIndex, RateName, group_masses
-from apfex.relaxations import tanh_step
+from apfex.relaxations import ccr_step, tanh_step
 
 Form = Literal["plain", "masked", "pairs"]
 """Padh's losses, the same as the published code has them, or the ones over all pairs."""
+Relaxation = Literal["tanh", "ccr", "identity"]
+"""What stands for a hard decision."""
 TASK_WEIGHT = 0.1
 """Share of the squared error (Padh) or the cross-entropy (all pairs) in a fairness loss."""
+_CCR_WIDTH = 0.25
 _STEEPNESS = {("masked", "dp"): 3.0}
 """Of the tanh step; 5 for all others."""
 
@@ -30,11 +33,13 @@ _STEEPNESS = {("masked", "dp"): 3.0}
 @final
 @dataclass(frozen=True)
 class Term:
-    """A fairness loss: a rate, the attribute whose groups are compared, and how."""
+    """A fairness loss: a rate, the grouping whose groups are compared, and how."""
 
     rate: RateName
     attribute: int
     form: Form = "plain"
+    relaxation: Relaxation = "tanh"
+    task_weight: float = TASK_WEIGHT
 
     @property
     def steepness(self) -> float:
@@ -77,8 +82,8 @@ def evaluate(terms: Sequence[Term], scores: Tensor, batch: LossBatch) -> Losses:
         gaps = _gaps(terms, p, bend, batch)
         for term, (gap, slope) in zip(terms, gaps, strict=True):
             pairs = term.form == "pairs"
-            values.append(gap + TASK_WEIGHT * (entropy if pairs else square))
-            slopes.append(slope + TASK_WEIGHT * (entropy_slope if pairs else square_slope))
+            values.append(gap + term.task_weight * (entropy if pairs else square))
+            slopes.append(slope + term.task_weight * (entropy_slope if pairs else square_slope))
     return Losses(torch.stack(values, -1), torch.stack(slopes, -2))
 
 
@@ -87,15 +92,16 @@ def _gaps(
 ) -> list[tuple[Tensor, Tensor]]:
     """Gap [...] of each term, and its slope [..., n] by the scores."""
     found: dict[Term, tuple[Tensor, Tensor]] = {}
-    steps: dict[tuple[Form, float], tuple[Tensor, Tensor]] = {}
+    steps: dict[tuple[Form, Relaxation, float], tuple[Tensor, Tensor]] = {}
     for first in terms:
         if first in found:
             continue
-        key = (first.form, first.steepness)
+        key = (first.form, first.relaxation, first.steepness)
         family = [
             term
             for term in dict.fromkeys(terms)
-            if (term.form, term.steepness) == key and term.attribute == first.attribute
+            if (term.form, term.relaxation, term.steepness) == key
+            and term.attribute == first.attribute
         ]
         if key not in steps:
             steps[key] = _soft_decisions(p, bend, *key)
@@ -103,7 +109,15 @@ def _gaps(
     return [found[term] for term in terms]
 
 
-def _soft_decisions(p: Tensor, bend: Tensor, form: Form, steepness: float) -> tuple[Tensor, Tensor]:
+def _soft_decisions(
+    p: Tensor, bend: Tensor, form: Form, relaxation: Relaxation, steepness: float
+) -> tuple[Tensor, Tensor]:
+    """Soft decisions and their slopes by the scores; ``bend`` is that of the probabilities."""
+    if relaxation == "identity":
+        return p, bend
+    if relaxation == "ccr":
+        inside = (p - 0.5).abs() <= _CCR_WIDTH
+        return ccr_step(p, width=_CCR_WIDTH), inside * bend / (2 * _CCR_WIDTH)
     decisions = tanh_step(p, steepness=steepness)
     slope = 2 * steepness * decisions * (1 - decisions) * bend
     if form == "masked":

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from apfex.baselines._frank_wolfe import one_step_min_norm
 from apfex.baselines._inputs import Rows, require_groups
 from apfex.baselines._losses import Form, Term
-from apfex.baselines._train import Plan
+from apfex.baselines._weigh import Plan
 from apfex.rates import RateName
 from apfex.solvers import min_norm
 

@@ -16,7 +16,7 @@ from apfex.baselines._mamo import (
     places_of,
     plan_of,
 )
-from apfex.baselines._train import Plan
+from apfex.baselines._weigh import Plan
 from apfex.rates import RateName
 
 

@@ -8,7 +8,7 @@ from typing import Any, final
 from apfex.baselines._base import NetworkClassifier
 from apfex.baselines._inputs import Rows
 from apfex.baselines._judge import Rule
-from apfex.baselines._train import Plan
+from apfex.baselines._weigh import Plan
 from apfex.rates import RateName
 
 

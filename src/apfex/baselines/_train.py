@@ -9,13 +9,18 @@ from typing import final
 import torch
 from torch import Tensor
 
-from apfex.baselines._losses import LossBatch, Term, evaluate
+from apfex.baselines._losses import LossBatch, evaluate
 from apfex.baselines._networks import Networks, Passed
+from apfex.baselines._weigh import Plan, Strategic, strategic_groups
 from apfex.rates import GroupIndex
 
-Solver = Callable[[Tensor], Tensor]
-"""Gramian [m, m] of the scaled gradients in, weights [m] out."""
 _BETAS, _EPSILON = (0.9, 0.999), 1e-8
+_LN2 = 0.6931471805599453
+"""Cross-entropy of a model that knows nothing."""
+_FLOOR = 0.05
+"""Smallest scale of a loss where scales are the largest losses at the start."""
+_FULL_BATCH_WINDOW = 10
+"""Steps of a window where an epoch is a single step."""
 
 
 @final
@@ -46,26 +51,8 @@ class Budget:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """What a member minimises: the cross-entropy and its terms, and how they are weighed.
-
-    With ``own_passes`` each loss gets a forward pass, and so a dropout, of its own.
-    """
-
-    terms: tuple[Term, ...] = ()
-    solver: Solver | None = None
-    own_passes: bool = False
-
-    @property
-    def n_losses(self) -> int:
-        """The cross-entropy and the terms."""
-        return 1 + len(self.terms)
-
-
-@final
-@dataclass(frozen=True, eq=False)
 class Lesson:
-    """Inputs [n, d], labels [n], codes of each attribute [a, n] and weights [n] to learn from."""
+    """Inputs [n, d], labels [n], codes of each grouping [a, n] and weights [n] to learn from."""
 
     x: Tensor
     y: Tensor
@@ -86,11 +73,11 @@ def train(
     lesson: Lesson,
     budget: Budget,
     on_epoch: Callable[[int, Networks], None],
-) -> None:
+) -> list[Strategic]:
     """Train a network for each plan; all start alike and see the same batches and dropout.
 
-    Each loss is divided by its mean over the training batches at the start, dropout on, as the
-    code of Padh et al. does. Members do not touch each other: one alone learns the same.
+    Members do not touch each other: one alone learns the same. Returned is what the strategies
+    remember.
     """
     networks = Networks(
         lesson.x.shape[1], budget.hidden, budget.dropout, len(plans), _mix(budget.seed, 0)
@@ -100,6 +87,7 @@ def train(
         for step, rows in learner.batches.of(epoch):
             learner.step(step, rows)
         on_epoch(epoch, networks)
+    return learner.strategic
 
 
 class _Batches:
@@ -110,6 +98,8 @@ class _Batches:
         self._size = min(budget.batch_size or n, n)
         whole, rest = divmod(n, self._size)
         self._per_epoch = whole + (2 * rest >= self._size)
+        self.window = self._per_epoch if self._per_epoch > 1 else _FULL_BATCH_WINDOW
+        """Steps over which strategies see means: an epoch."""
 
     def of(self, epoch: int) -> Iterator[tuple[int, Tensor]]:
         generator = torch.Generator().manual_seed(_mix(self._seed, 1 + epoch))
@@ -130,20 +120,36 @@ class _Learner:
         self._terms = list(dict.fromkeys(term for plan in plans for term in plan.terms))
         self._list_losses()
         self._adam = Adam(networks.values, budget.learning_rate)
-        self._scales = self._mean_losses()
+        self._rate = budget.learning_rate
+        self._plain_steps = torch.tensor([plan.steps == "sgd" for plan in plans])
+        self.strategic = strategic_groups(plans, self.batches.window, budget.seed)
+        self._scales = self._starting_scales()
 
     def step(self, step: int, rows: Tensor) -> None:
-        """One batch: gradients, weights, and a step of Adam."""
-        passed, _, slopes = self._losses(step, rows)
+        """One batch: gradients, weights, and a step."""
+        passed, values, slopes = self._losses(step, rows)
         slopes = slopes / self._scales.unsqueeze(-1)
         gradients = self._networks.pull_back(passed, slopes, self._members, self._passes)
         direction = torch.empty_like(self._networks.values)
-        start = 0
         for member, plan in enumerate(self._plans):
-            own = gradients[start : start + plan.n_losses]
-            start += plan.n_losses
-            direction[member] = own[0] if plan.solver is None else plan.solver(own @ own.T) @ own
-        self._adam.step(direction)
+            own = gradients[self._places[member]]
+            if plan.strategy is None:
+                direction[member] = (
+                    own[0] if plan.solver is None else plan.solver(own @ own.T) @ own
+                )
+        for group in self.strategic:
+            places = torch.stack([self._places[member] for member in group.members])
+            scaled = values[places] / self._scales[places]
+            direction[group.members] = group.direction(scaled, gradients[places])
+        self._move(direction)
+
+    def _move(self, direction: Tensor) -> None:
+        if self._plain_steps.any():
+            plain = self._plain_steps.unsqueeze(1)
+            self._adam.step(torch.where(plain, 0.0, direction))
+            self._networks.values.sub_(torch.where(plain, self._rate * direction, 0.0))
+        else:
+            self._adam.step(direction)
 
     def _list_losses(self) -> None:
         """Member, pass and number (0: the cross-entropy) of each of the r losses."""
@@ -154,24 +160,48 @@ class _Learner:
         ]
         self._members, self._passes, self._numbers = torch.tensor(listed).T.contiguous()
         self._n_passes = int(self._passes.max()) + 1
+        self._places = [
+            torch.nonzero(self._members == member).squeeze(1) for member in range(len(self._plans))
+        ]
 
-    def _losses(self, step: int, rows: Tensor) -> tuple[Passed, Tensor, Tensor]:
+    def _losses(
+        self, step: int, rows: Tensor, *, dropout: bool = True
+    ) -> tuple[Passed, Tensor, Tensor]:
         """The forward pass, values [r], and slopes by the scores [r, n]."""
         x, batch = self._lesson.take(rows)
-        self._generator.manual_seed(_mix(self._seed, -1 - step))
-        masks = self._networks.draw_masks(len(x), self._n_passes, self._generator)
+        masks = None
+        if dropout:
+            self._generator.manual_seed(_mix(self._seed, -1 - step))
+            masks = self._networks.draw_masks(len(x), self._n_passes, self._generator)
         passed = self._networks.forward(x, masks)
         losses = evaluate(self._terms, passed.scores, batch)
-        place = (self._passes, self._members, self._numbers)
+        place = (self._passes if dropout else 0, self._members, self._numbers)
         return passed, losses.values[place], losses.slopes[place]
 
+    def _starting_scales(self) -> Tensor:
+        """What each loss [r] is divided by; 1 for a loss that is alone."""
+        kinds = [plan.scales if plan.compared else "none" for plan in self._plans]
+        scales = torch.ones(len(self._members))
+        for kind, measured in (("mean", self._mean_losses), ("largest", self._largest_losses)):
+            of_kind = torch.tensor([own == kind for own in kinds])[self._members]
+            if of_kind.any():
+                scales = torch.where(of_kind, measured(), scales)
+        for member, own in enumerate(kinds):
+            if own == "range":
+                weights = [term.task_weight for term in self._plans[member].terms]
+                scales[self._places[member]] = _LN2 * torch.tensor([1.0, *weights])
+                scales[self._places[member][1:]] += 1.0
+        return scales
+
     def _mean_losses(self) -> Tensor:
-        """Mean of each loss [r] over the batches of an epoch; 1 for a loss that is alone."""
-        compared = torch.tensor([plan.solver is not None for plan in self._plans])[self._members]
-        if not compared.any():
-            return torch.ones(len(compared))
+        """Over the batches of an epoch, dropout on, as in the code of Padh et al."""
         seen = [self._losses(step, rows)[1] for step, rows in self.batches.of(0)]
-        return torch.where(compared, torch.stack(seen).mean(0), 1.0)
+        return torch.stack(seen).mean(0)
+
+    def _largest_losses(self) -> Tensor:
+        """Over the batches of an epoch, dropout off."""
+        seen = [self._losses(0, rows, dropout=False)[1] for _, rows in self.batches.of(0)]
+        return torch.stack(seen).amax(0).clamp(min=_FLOOR)
 
 
 @final
