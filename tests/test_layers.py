@@ -8,7 +8,7 @@ import pytest
 import apfex
 
 SOURCE = Path(apfex.__file__).parent
-FOUNDATION = {"relaxations", "solvers", "front", "tables"}
+FOUNDATION = {"relaxations", "solvers", "front", "storage", "tables"}
 """Below all others; they know nothing of fairness or of each other."""
 ROOMS = [
     "groups",
@@ -27,6 +27,9 @@ ROOMS = [
     "estimator",
     "datasets",
     "baselines",
+    "experiments",
+    "report",
+    "cli",
 ]
 
 

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from apfex.baselines._inputs import Parts, Rows, fit_encoder, read_parts, read_table
-from apfex.baselines._judge import Judge, Rule, Snapshot, check_rule, choose
+from apfex.baselines._judge import Judge, Rule, Seen, Snapshot, check_rule, choose
 from apfex.baselines._networks import Networks, as_module
 from apfex.baselines._train import Budget, Lesson, train
 from apfex.baselines._weigh import Plan
@@ -115,6 +115,18 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int)]
 
+    def predict_archive(self, X: Any) -> np.ndarray:
+        """Classes [points, n] that the epochs in ``archive_`` decide for."""
+        check_is_fitted(self, "archive_")
+        x = torch.from_numpy(self._encoder.transform(read_table(self, X, reset=False))).double()
+        decided = []
+        for point in self.archive_:
+            network = as_module(point.payload.state, self.dropout).double()
+            with torch.no_grad():
+                scores = torch.cat([network(part) for part in x.split(_CHUNK)])
+            decided.append(self.classes_[(scores.squeeze(1) > 0).long().numpy()])
+        return np.stack(decided)
+
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that there are two classes."""
         tags = super().__sklearn_tags__()
@@ -152,21 +164,21 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
 class _Run:
     """What is kept of the epochs of one member."""
 
-    def __init__(self, judge: Judge) -> None:
-        self.judge, self.archive, self.history = judge, ParetoFront(), []
+    def __init__(self, judge: Judge, axes: Sequence[tuple[RateName, int]]) -> None:
+        self.archive, self.history = ParetoFront(), []
         self.windows: pd.DataFrame | None = None
         self.last: FrontPoint
+        self._columns = [0, *(1 + judge.axes.index(axis) for axis in axes if axis in judge.axes)]
+        self._names = [judge.names[column] for column in self._columns]
 
-    def look(self, epoch: int, networks: Networks, member: int, scores: torch.Tensor) -> None:
-        if not bool(scores.isfinite().all()):
+    def look(self, epoch: int, networks: Networks, place: int, seen: Seen) -> None:
+        if not seen.finite[place]:
             return
-        decisions = (scores > 0).long().unsqueeze(0)
-        values = self.judge.values(decisions)[0]
-        constant = bool(self.judge.constant(decisions)[0])
-        kept = Snapshot(epoch, networks.snapshot(member), constant)
+        values, constant = seen.values[place, self._columns], bool(seen.constant[place])
+        kept = Snapshot(epoch, networks.snapshot(place), constant)
         self.last = FrontPoint(tuple(values.tolist()), kept)
         self.archive.insert(values, kept)
-        figures = dict(zip(self.judge.names, values.tolist(), strict=True))
+        figures = dict(zip(self._names, values.tolist(), strict=True))
         self.history.append({"epoch": epoch, **figures, "constant": constant})
 
 
@@ -218,24 +230,23 @@ def fit_together(
         read_table(estimator, X, reset=True)
     plans = [estimator._plan(parts.training) for estimator in estimators]
     encoder = fit_encoder(parts.training)
-    runs = [
-        _Run(Judge(parts.validation, estimator._axes(parts.training))) for estimator in estimators
-    ]
+    axes = [estimator._axes(parts.training) for estimator in estimators]
+    judge = Judge(parts.validation, list(dict.fromkeys(axis for own in axes for axis in own)))
+    runs = [_Run(judge, own) for own in axes]
     lesson = _lesson(parts.training, encoder)
     held = torch.from_numpy(encoder.transform(parts.validation.X))
     for members in _populations(plans):
 
         def look(epoch: int, networks: Networks, members: Sequence[int] = members) -> None:
             scores = [networks.forward(part).scores[0] for part in held.split(_CHUNK)]
-            for place, own in enumerate(torch.cat(scores, 1)):
-                runs[members[place]].look(epoch, networks, place, own)
+            seen = judge.look(torch.cat(scores, 1))
+            for place, member in enumerate(members):
+                runs[member].look(epoch, networks, place, seen)
 
         strategic = train([plans[member] for member in members], lesson, budget, look)
         for group in strategic:
-            frame = group.history.to_frame()
-            for place, member in enumerate(group.members):
-                own = frame.query("member == @place") if len(frame) else frame
-                runs[members[member]].windows = own.drop(columns="member", errors="ignore")
+            for member, windows in zip(group.members, group.windows(), strict=True):
+                runs[members[member]].windows = windows
     for estimator, run in zip(estimators, runs, strict=True):
         estimator._keep(run, parts, encoder)
     return estimators

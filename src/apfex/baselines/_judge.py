@@ -42,6 +42,16 @@ class Snapshot:
 
 @final
 @dataclass(frozen=True, eq=False)
+class Seen:
+    """What a judge says of b members: values [b, 1 + gaps], and flags [b]."""
+
+    values: np.ndarray
+    constant: np.ndarray
+    finite: np.ndarray
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class Judge:
     """Error and hard gaps on validation rows.
 
@@ -81,6 +91,12 @@ class Judge:
     def names(self) -> list[str]:
         """Of the values: ``error``, ``sex_dp_gap``, ..."""
         return ["error", *(self._name(axis) for axis in self.axes)]
+
+    def look(self, scores: Tensor) -> Seen:
+        """Judge members by their scores [b, n]; where some are not finite, the rest is moot."""
+        decisions = (scores > 0).long()
+        finite = scores.isfinite().all(1).numpy()
+        return Seen(self.values(decisions), self.constant(decisions), finite)
 
     def values(self, decisions: Tensor) -> np.ndarray:
         """Error and gaps [b, 1 + gaps] of decisions [b, n]."""

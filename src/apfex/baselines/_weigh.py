@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, final
 
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -95,6 +96,14 @@ class Strategic:
             )
         )
         return direction
+
+    def windows(self) -> list[pd.DataFrame]:
+        """The history of each member, a row per window."""
+        frame = self.history.to_frame()
+        if frame.empty:
+            return [frame] * len(self.members)
+        parts = frame.groupby("member")
+        return [parts.get_group(place).drop(columns="member") for place in range(len(self.members))]
 
     def _blended(self, new: Tensor, share: Tensor) -> Tensor:
         """Mix with the last direction (PSS); the first one has none before it."""

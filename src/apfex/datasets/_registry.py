@@ -111,10 +111,10 @@ HEART = DatasetInfo(
 
 CELEBA = DatasetInfo(
     "celeba",
-    "CelebA attribute table (no images): 202,599 photographs. Label 1: Smiling. Sensitive: Male "
-    "and black hair (hair='five': the colour if exactly one flag is set, otherwise Other). Inputs "
-    "are the other attributes as -1 and 1; Male and Black_Hair are left out, the other hair flags "
-    "only with hide_hair=True.",
+    "CelebA attribute table (load_images reads the images): 202,599 photographs. Label 1: Smiling. "
+    "Sensitive: Male and black hair (hair='five': the colour if exactly one flag is set, otherwise "
+    "Other). Inputs are the other attributes as -1 and 1; Male and Black_Hair are left out, the "
+    "other hair flags only with hide_hair=True.",
     "Non-commercial research only; no part of it may be copied or passed on.",
     "Z. Liu, P. Luo, X. Wang and X. Tang (2015). Deep Learning Face Attributes in the Wild. ICCV.",
     "https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html",

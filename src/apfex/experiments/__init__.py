@@ -1,0 +1,61 @@
+"""The paper's experiments: its protocol, its tables and its figure, repeated and judged."""
+
+from apfex.experiments._compare import Comparison, Rung, compare_front
+from apfex.experiments._figure import draw_figure
+from apfex.experiments._grid import Column, Grid, Line
+from apfex.experiments._html import to_html
+from apfex.experiments._latex import to_latex
+from apfex.experiments._layouts import comparison_grid, runs_grid
+from apfex.experiments._markdown import to_markdown
+from apfex.experiments._measure import Ruler
+from apfex.experiments._methods import EXPERIMENTS, METHODS, VARIANTS, read_methods
+from apfex.experiments._paper import credible, printed
+from apfex.experiments._printed import Printed
+from apfex.experiments._protocol import DATASETS, MAMO_SIZES, Part, Trial, make_trial, split_dataset
+from apfex.experiments._records import RecordFolder, write_pack
+from apfex.experiments._rows import Cell, Row, Table
+from apfex.experiments._run import run_methods
+from apfex.experiments._sweep import Sweep, run_sweep
+from apfex.experiments._tables import make_table
+from apfex.experiments._text import to_text
+from apfex.experiments._workflow import draw_workflow
+
+__all__ = [
+    "DATASETS",
+    "EXPERIMENTS",
+    "MAMO_SIZES",
+    "METHODS",
+    "VARIANTS",
+    "Cell",
+    "Column",
+    "Comparison",
+    "Grid",
+    "Line",
+    "Part",
+    "Printed",
+    "RecordFolder",
+    "Row",
+    "Ruler",
+    "Rung",
+    "Sweep",
+    "Table",
+    "Trial",
+    "compare_front",
+    "comparison_grid",
+    "credible",
+    "draw_figure",
+    "draw_workflow",
+    "make_table",
+    "make_trial",
+    "printed",
+    "read_methods",
+    "run_methods",
+    "run_sweep",
+    "runs_grid",
+    "split_dataset",
+    "to_html",
+    "to_latex",
+    "to_markdown",
+    "to_text",
+    "write_pack",
+]

@@ -1,0 +1,122 @@
+"""Records on disk: one file a run, written whole or not at all, by one sweep at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, final
+
+from apfex.experiments._run import FORMAT, Record
+from apfex.storage import write_text_atomically
+
+_NEEDED = ("format", "dataset", "split", "seed", "method", "results", "settings")
+Key = tuple[str, str, str, int]
+"""Data set, split, method and seed: what a record is found by."""
+
+
+def key_of(record: Record) -> Key:
+    """What a record is found by."""
+    return record["dataset"], record["split"], record["method"], record["seed"]
+
+
+@final
+class RecordFolder:
+    """A folder of records: ``<dataset>/<split>/<method>-<seed>.json``, and packs ``*.jsonl``.
+
+    Parameters
+    ----------
+    path : path
+        Made when the first record is written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = RecordFolder(tempfile.mkdtemp())
+    >>> list(folder.read())
+    []
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"The folder of records must be a folder, got the file {self.path}.")
+
+    def read(self) -> Iterator[Record]:
+        """All records, each key once; one of another format, or damaged, is refused."""
+        seen: set[Key] = set()
+        for path in sorted(self.path.rglob("*.json*")):
+            if path.suffix not in (".json", ".jsonl"):
+                continue
+            lines = path.read_text(encoding="utf-8").splitlines()
+            for text in lines if path.suffix == ".jsonl" else ["".join(lines)]:
+                record = _parse(text, path)
+                if key_of(record) not in seen:
+                    seen.add(key_of(record))
+                    yield record
+
+    def write(self, record: Record) -> Path:
+        """Write one record, at once and whole."""
+        dataset, split, method, seed = key_of(record)
+        path = self.path / dataset / split.replace("/", "-") / f"{method}-{seed:03d}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text_atomically(path, _as_line(record))
+        return path
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other sweeps out; a lock of a process that is gone does not count."""
+        from filelock import FileLock, Timeout
+
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.path / ".lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise ValueError(
+                f"Another sweep is writing into {self.path}; wait for it, or choose another folder."
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def write_pack(records: Iterable[Record], path: str | Path) -> Path:
+    """Write records as lines of one file, in the order of their keys: what is committed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> write_pack([], Path(tempfile.mkdtemp()) / "heart.jsonl").read_text()
+    ''
+    """
+    path = Path(path)
+    lines = [_as_line(record) for record in sorted(records, key=key_of)]
+    write_text_atomically(path, "".join(lines))
+    return path
+
+
+def _as_line(record: Record) -> str:
+    return json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n"
+
+
+def _parse(text: str, path: Path) -> Record:
+    try:
+        record: Any = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"{path} is not a whole record ({error.msg} at character {error.pos}); remove it, and "
+            "its run is repeated."
+        ) from None
+    found = record.get("format") if isinstance(record, dict) else None
+    if found != FORMAT:
+        raise ValueError(
+            f"{path} must be a record of format {FORMAT}, got {found!r}; it was written by another "
+            "version of apfex. Choose another folder, or move the old records away."
+        )
+    missing = [name for name in _NEEDED if name not in record]
+    if missing:
+        raise ValueError(f"{path} must be a whole record, got one without {', '.join(missing)}.")
+    return record

@@ -1,0 +1,196 @@
+"""Many runs side by side: what is not on record yet, in jobs, each written as it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, final
+
+from apfex.experiments._methods import METHODS, Convex, FrontSearch, Network, PostProcessing
+from apfex.experiments._protocol import DATASETS, MAMO_SIZES, SplitName, make_trial
+from apfex.experiments._records import Key, RecordFolder, key_of
+from apfex.experiments._run import Record, run_methods, settings_of
+
+
+@final
+@dataclass(frozen=True)
+class Sweep:
+    """Which methods run on which data sets, with which seeds.
+
+    Parameters
+    ----------
+    methods : sequence of keys
+    datasets : sequence of names
+    seeds : sequence of int
+    split : {"70/15/15", "mamo"}
+    budget : mapping, optional
+        Settings of the gradient methods instead of the paper's.
+
+    Examples
+    --------
+    >>> sweep = Sweep(("always-0", "always-1"), ("heart",), range(3))
+    >>> len(sweep.keys)
+    6
+    """
+
+    methods: Sequence[str]
+    datasets: Sequence[str]
+    seeds: Sequence[int]
+    split: SplitName = "70/15/15"
+    budget: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse names and numbers that mean nothing."""
+        known = tuple(MAMO_SIZES) if self.split == "mamo" else DATASETS
+        for name, values, allowed in (
+            ("methods", self.methods, tuple(METHODS)),
+            ("datasets", self.datasets, known),
+        ):
+            wrong = [value for value in values if value not in allowed]
+            if wrong or not values:
+                raise ValueError(f"{name} must be among {', '.join(allowed)}, got {wrong}.")
+        if not self.seeds or min(self.seeds) < 0:
+            raise ValueError(f"seeds must be whole numbers from 0, got {list(self.seeds)}.")
+
+    @property
+    def keys(self) -> list[Key]:
+        """Of all records that the sweep makes."""
+        return [
+            (dataset, self.split, method, seed)
+            for dataset in self.datasets
+            for seed in self.seeds
+            for method in self.methods
+        ]
+
+
+@final
+@dataclass(frozen=True)
+class _Job:
+    """Methods that are fitted together to one trial."""
+
+    dataset: str
+    split: SplitName
+    seed: int
+    methods: tuple[str, ...]
+    budget: Mapping[str, Any] | None
+
+    def run(self) -> _Outcome:
+        """Records of all methods; if one fails, those before it, and what went wrong."""
+        import torch
+
+        torch.set_num_threads(1)
+        records = []
+        try:
+            trial = make_trial(self.dataset, self.split, self.seed)
+            for record in run_methods(trial, self.methods, self.budget):
+                records.append(record)
+        except Exception as error:  # the other jobs go on; the sweep says it in the end
+            what = f"{', '.join(self.methods)} on {self.dataset}, seed {self.seed}"
+            return _Outcome(records, f"{what}: {type(error).__name__}: {error}")
+        return _Outcome(records, None)
+
+
+@final
+@dataclass(frozen=True)
+class _Outcome:
+    records: list[Record]
+    failure: str | None
+
+
+def run_sweep(
+    sweep: Sweep,
+    folder: str | Path,
+    *,
+    n_jobs: int = -1,
+    on_done: Callable[[Record, int, int], None] | None = None,
+) -> list[Record]:
+    """Run what is not on record yet, and return all records of the sweep.
+
+    A sweep that was stopped goes on where it was: finished runs are never repeated.
+
+    Parameters
+    ----------
+    sweep : Sweep
+    folder : path
+        Where the records are; several sweeps may share it, one after the other.
+    n_jobs : int
+        Processes; -1: one for each core.
+    on_done : callable, optional
+        Called with each new record, the number of records so far and that of the sweep.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> run_sweep(Sweep(("plain",), ("iris",), [0]), tempfile.mkdtemp())
+    Traceback (most recent call last):
+    ValueError: datasets must be among adult, compas, german, heart, celeba, got ['iris'].
+    """
+    place = RecordFolder(folder)
+    with place.locked():
+        known = {key_of(record): record for record in place.read()}
+        found = {key: known[key] for key in sweep.keys if key in known}
+        _check_settings(sweep, found.values())
+        jobs = list(_jobs(sweep, found))
+        _check_installed(jobs)
+        failures = []
+        for outcome in _finished(jobs, n_jobs):
+            for record in outcome.records:
+                place.write(record)
+                found[key_of(record)] = record
+                if on_done is not None:
+                    on_done(record, len(found), len(sweep.keys))
+            failures += [outcome.failure] if outcome.failure else []
+    if failures:
+        raise RuntimeError(
+            f"{len(failures)} of {len(jobs)} jobs failed; the others are on record, and the same "
+            f"sweep repeats the failed ones only. The first: {failures[0]}"
+        )
+    return [found[key] for key in sweep.keys]
+
+
+def _finished(jobs: Sequence[_Job], n_jobs: int) -> Iterator[_Outcome]:
+    """Outcomes as the jobs end."""
+    if n_jobs == 1 or len(jobs) == 1:
+        yield from (job.run() for job in jobs)
+        return
+    from joblib import Parallel, delayed
+
+    parallel: Any = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    yield from parallel(delayed(job.run)() for job in jobs)
+
+
+def _jobs(sweep: Sweep, found: Mapping[Key, Record]) -> Iterator[_Job]:
+    """What is left: gradient methods and all that is cheap together, the others one by one."""
+    for dataset in sorted(sweep.datasets, key=["celeba", "adult"].__contains__, reverse=True):
+        for seed in sweep.seeds:
+            left = [m for m in sweep.methods if (dataset, sweep.split, m, seed) not in found]
+            alone = [m for m in left if isinstance(METHODS[m], Convex | FrontSearch)]
+            together = [m for m in left if m not in alone]
+            for methods in [together, *([method] for method in alone)]:
+                if methods:
+                    yield _Job(dataset, sweep.split, seed, tuple(methods), sweep.budget)
+
+
+def _check_settings(sweep: Sweep, found: Any) -> None:
+    """Refuse to mix runs of other settings with those of this sweep."""
+    for record in found:
+        if not isinstance(METHODS[record["method"]], Network):
+            continue
+        wanted = settings_of(record["dataset"], sweep.budget)
+        if record["settings"] != wanted:
+            raise ValueError(
+                f"Records of {record['method']} on {record['dataset']} must have the settings "
+                f"{wanted}, got {record['settings']}; choose another folder."
+            )
+
+
+def _check_installed(jobs: Sequence[_Job]) -> None:
+    """Say what is missing before hours of work, not after."""
+    needs = any(isinstance(METHODS[m], PostProcessing) for job in jobs for m in job.methods)
+    if needs and find_spec("pymoo") is None:
+        raise ValueError(
+            "The methods roc, roc-... need pymoo, which is not installed; run "
+            "`pip install 'apfex[experiments]'`, or choose other methods."
+        )
