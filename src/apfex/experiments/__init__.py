@@ -12,7 +12,7 @@ from apfex.experiments._methods import EXPERIMENTS, METHODS, VARIANTS, read_meth
 from apfex.experiments._paper import credible, printed
 from apfex.experiments._printed import Printed
 from apfex.experiments._protocol import DATASETS, MAMO_SIZES, Part, Trial, make_trial, split_dataset
-from apfex.experiments._records import RecordFolder, write_pack
+from apfex.experiments._records import RecordFolder, key_of, write_pack
 from apfex.experiments._rows import Cell, Row, Table
 from apfex.experiments._run import run_methods
 from apfex.experiments._sweep import Sweep, run_sweep
@@ -45,6 +45,7 @@ __all__ = [
     "credible",
     "draw_figure",
     "draw_workflow",
+    "key_of",
     "make_table",
     "make_trial",
     "printed",

@@ -43,7 +43,7 @@ class RandomSwitch:
             int(np.random.default_rng([int(seed), window]).integers(len(Choice)))
             for seed in view.seeds.reshape(-1)
         ]
-        choice = torch.tensor(drawn).view_as(view.seeds)
+        choice = torch.tensor(drawn, device=view.losses.device).view_as(view.seeds)
         weights = torch.zeros_like(view.losses)
         blend = torch.ones_like(view.losses[..., 0])
         for number, strategy in zip(

@@ -50,9 +50,10 @@ class Ruler:
     def measure(self, decided: np.ndarray) -> dict[str, Any]:
         """Figures of decisions [n], ready for a record.
 
-        ``accuracy``, ``balanced_accuracy``, ``positive_rate``, ``worst_group_accuracy`` (on the
-        crossing), ``constant``, and ``gaps`` by grouping and criterion: None where fewer than two
-        groups have rows that count. ``left_out``: groups without such rows, where there are any.
+        ``accuracy``, ``balanced_accuracy`` (None where a class has no rows), ``positive_rate``,
+        ``worst_group_accuracy`` (on the crossing), ``constant``, and ``gaps`` by grouping and
+        criterion: None where fewer than two groups have rows that count. ``left_out``: groups
+        without such rows, where there are any.
         """
         decisions = torch.from_numpy(decided).double()
         found = _overall(decisions, self._y)
@@ -85,11 +86,11 @@ def _overall(decisions: torch.Tensor, y: torch.Tensor) -> dict[str, Any]:
     sizes = classes.sum(torch.ones_like(right))
     recalls = classes.sum(right) / sizes
     spread = float((recalls * (1 - recalls) / sizes).sum().sqrt() / 2)
-    balanced = float(recalls.mean())
-    poor = balanced + _ONE_SIDED * spread <= 0.5 + _TOLERANCE
+    balanced = recalls.mean()
+    poor = float(balanced) + _ONE_SIDED * spread <= 0.5 + _TOLERANCE
     return {
         "accuracy": _number(right.mean()),
-        "balanced_accuracy": round(balanced, DIGITS),
+        "balanced_accuracy": _number(balanced),
         "positive_rate": _number(decisions.mean()),
         "constant": bool(poor or (decisions == decisions[0]).all()),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, final
+from typing import Any, Literal, final, get_args
 
 import numpy as np
 import pandas as pd
@@ -109,6 +109,7 @@ def split_dataset(data: Dataset, split: SplitName, seed: int) -> Trial:
     >>> split_dataset(make_biased(200, random_state=0), "70/15/15", seed=1).sizes
     {'training': 140, 'validation': 30, 'test': 30}
     """
+    check_split(split)
     if split == "mamo":
         parts = _random_parts(len(data.y), _mamo_sizes(data.name), seed)
     else:
@@ -122,6 +123,13 @@ def split_dataset(data: Dataset, split: SplitName, seed: int) -> Trial:
         for rows in parts
     ]
     return Trial(data.name, split, seed, *made)
+
+
+def check_split(split: str) -> None:
+    """Refuse a split that nobody has described."""
+    if split not in get_args(SplitName):
+        known = ", ".join(map(repr, get_args(SplitName)))
+        raise ValueError(f"split must be one of {known}, got {split!r}.")
 
 
 def _mamo_sizes(dataset: str) -> tuple[int, int, int]:

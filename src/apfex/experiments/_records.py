@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,12 +13,20 @@ from apfex.experiments._run import FORMAT, Record
 from apfex.storage import write_text_atomically
 
 _NEEDED = ("format", "dataset", "split", "seed", "method", "results", "settings")
+_NAME = re.compile(r".+-\d{3,}\.json|.+\.jsonl")
+"""A run, or a pack; any other file, as a result that somebody saved beside them, is no record."""
 Key = tuple[str, str, str, int]
 """Data set, split, method and seed: what a record is found by."""
 
 
 def key_of(record: Record) -> Key:
-    """What a record is found by."""
+    """What a record is found by: data set, split, method and seed.
+
+    Examples
+    --------
+    >>> key_of({"dataset": "heart", "split": "70/15/15", "method": "plain", "seed": 3})
+    ('heart', '70/15/15', 'plain', 3)
+    """
     return record["dataset"], record["split"], record["method"], record["seed"]
 
 
@@ -47,11 +56,9 @@ class RecordFolder:
         """All records, each key once; one of another format, or damaged, is refused."""
         seen: set[Key] = set()
         for path in sorted(self.path.rglob("*.json*")):
-            if path.suffix not in (".json", ".jsonl"):
+            if not _NAME.fullmatch(path.name):
                 continue
-            lines = path.read_text(encoding="utf-8").splitlines()
-            for text in lines if path.suffix == ".jsonl" else ["".join(lines)]:
-                record = _parse(text, path)
+            for record in _read_file(path):
                 if key_of(record) not in seen:
                     seen.add(key_of(record))
                     yield record
@@ -102,21 +109,32 @@ def _as_line(record: Record) -> str:
     return json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n"
 
 
-def _parse(text: str, path: Path) -> Record:
+def _read_file(path: Path) -> Iterator[Record]:
+    """The record of a run, or those of a pack, one a line."""
+    data = path.read_bytes()
+    if path.suffix == ".json":
+        yield _parse(data, str(path))
+        return
+    for number, line in enumerate(data.splitlines(), start=1):
+        yield _parse(line, f"Line {number} of {path}")
+
+
+def _parse(data: bytes, what: str) -> Record:
     try:
-        record: Any = json.loads(text)
-    except json.JSONDecodeError as error:
+        record: Any = json.loads(data)
+    except ValueError as error:  # no JSON, or no text
         raise ValueError(
-            f"{path} is not a whole record ({error.msg} at character {error.pos}); remove it, and "
-            "its run is repeated."
+            f"{what} is not a whole record ({error}); remove it, and its run is repeated."
         ) from None
     found = record.get("format") if isinstance(record, dict) else None
+    if found is None:
+        raise ValueError(f"{what} must be a record of a run, got something else; move it away.")
     if found != FORMAT:
         raise ValueError(
-            f"{path} must be a record of format {FORMAT}, got {found!r}; it was written by another "
+            f"{what} must be a record of format {FORMAT}, got {found!r}; it was written by another "
             "version of apfex. Choose another folder, or move the old records away."
         )
     missing = [name for name in _NEEDED if name not in record]
     if missing:
-        raise ValueError(f"{path} must be a whole record, got one without {', '.join(missing)}.")
+        raise ValueError(f"{what} must be a whole record, got one without {', '.join(missing)}.")
     return record

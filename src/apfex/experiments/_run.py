@@ -11,6 +11,7 @@ import numpy as np
 
 import apfex
 from apfex.baselines import BUDGETS, PaperAPFEx, PlainNetwork, fit_together
+from apfex.experiments._ablations import RandomSwitch
 from apfex.experiments._measure import DIGITS, Ruler
 from apfex.experiments._methods import (
     METHODS,
@@ -19,9 +20,11 @@ from apfex.experiments._methods import (
     FrontSearch,
     Network,
     PostProcessing,
+    read_methods,
 )
 from apfex.experiments._protocol import Part, Trial
 from apfex.front import hypervolume, non_dominated
+from apfex.strategies import Choice
 
 FORMAT = 1
 """Of records; a reader refuses others."""
@@ -38,6 +41,11 @@ Record = dict[str, Any]
 
 def settings_of(dataset: str, budget: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """What all gradient methods of a data set share."""
+    if budget is None and dataset not in BUDGETS:
+        raise ValueError(
+            f"budget must be given for a data set other than {', '.join(BUDGETS)}, got None for "
+            f"{dataset!r}."
+        )
     return dict(BUDGETS[dataset] if budget is None else budget)
 
 
@@ -62,7 +70,7 @@ def run_methods(
     >>> [r["results"]["chosen"]["constant"] for r in run_methods(trial, ["always-1"], budget)]
     [True]
     """
-    settings = settings_of(trial.dataset, budget)
+    read_methods(methods, tuple(METHODS))  # refuses unknown ones
     kinds = {key: METHODS[key] for key in methods}
     for key, method in kinds.items():
         if isinstance(method, Constant):
@@ -75,7 +83,7 @@ def run_methods(
         elif isinstance(method, FrontSearch):
             yield _run_front(trial, key)
     if any(isinstance(method, Network | PostProcessing) for method in kinds.values()):
-        yield from _run_networks(trial, kinds, settings)
+        yield from _run_networks(trial, kinds, settings_of(trial.dataset, budget))
 
 
 def _run_networks(
@@ -109,7 +117,7 @@ def _run_networks(
             yield _network_record(trial, key, clf, settings, enough, each)
     for key, method in kinds.items():
         if isinstance(method, PostProcessing):
-            yield _run_post_processing(trial, key, method, plain, enough)
+            yield _run_post_processing(trial, key, method, plain, settings, enough)
 
 
 def _network_record(
@@ -158,8 +166,10 @@ def _trace_of(clf: PaperAPFEx) -> Record:
     frame = clf.windows_
     if frame.empty:
         return {}
-    strategies = frame["strategy"] if "strategy" in frame else frame["choice"]
-    shares = strategies.astype(str).value_counts(normalize=True)
+    strategies = frame["strategy"].astype(str)
+    if isinstance(clf.strategy, RandomSwitch):
+        strategies = frame["choice"].map({int(one): one.name for one in Choice})
+    shares = strategies.value_counts(normalize=True)
     window = int(frame["step"].iloc[1]) if len(frame) > 1 else 1
 
     def column(name: str) -> list[float]:
@@ -170,7 +180,7 @@ def _trace_of(clf: PaperAPFEx) -> Record:
         "shares": {name: round(float(share), 4) for name, share in sorted(shares.items())},
         "trace": {
             "step": [int(step) + window for step in frame["step"]],
-            "strategy": strategies.astype(str).tolist(),
+            "strategy": strategies.tolist(),
             "losses": {name: column(f"loss{k}") for k, name in names.items()},
             "weights": {name: column(f"weight{k}") for k, name in names.items()},
             "norm": column("direction_norm"),
@@ -200,7 +210,12 @@ def _run_convex(trial: Trial, key: str, method: Convex) -> Record:
 
 
 def _run_post_processing(
-    trial: Trial, key: str, method: PostProcessing, plain: Any, enough: float
+    trial: Trial,
+    key: str,
+    method: PostProcessing,
+    plain: Any,
+    settings: Mapping[str, Any],
+    enough: float,
 ) -> Record:
     started = time.process_time()
     columns = [trial.attributes[place] for place in method.places]
@@ -215,7 +230,7 @@ def _run_post_processing(
         results[rule] = ruler.measure(decided) | {
             name: round(value, DIGITS) for name, value in placed.items()
         }
-    return _record(trial, key, {"search": clf.search}, results, started)
+    return _record(trial, key, {**settings, "search": clf.search}, results, started)
 
 
 def _run_front(trial: Trial, key: str) -> Record:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from operator import index
 from pathlib import Path
 from typing import Any, final
 
 from apfex.experiments._methods import METHODS, Convex, FrontSearch, Network, PostProcessing
-from apfex.experiments._protocol import DATASETS, MAMO_SIZES, SplitName, make_trial
+from apfex.experiments._protocol import (
+    DATASETS,
+    MAMO_SIZES,
+    SplitName,
+    check_split,
+    make_trial,
+)
 from apfex.experiments._records import Key, RecordFolder, key_of
 from apfex.experiments._run import Record, run_methods, settings_of
 
@@ -43,6 +51,7 @@ class Sweep:
 
     def __post_init__(self) -> None:
         """Refuse names and numbers that mean nothing."""
+        check_split(self.split)
         known = tuple(MAMO_SIZES) if self.split == "mamo" else DATASETS
         for name, values, allowed in (
             ("methods", self.methods, tuple(METHODS)),
@@ -51,8 +60,17 @@ class Sweep:
             wrong = [value for value in values if value not in allowed]
             if wrong or not values:
                 raise ValueError(f"{name} must be among {', '.join(allowed)}, got {wrong}.")
-        if not self.seeds or min(self.seeds) < 0:
+        try:
+            seeds = tuple(index(seed) for seed in self.seeds)
+        except TypeError:
+            seeds = ()
+        if not seeds or min(seeds) < 0:
             raise ValueError(f"seeds must be whole numbers from 0, got {list(self.seeds)}.")
+        object.__setattr__(self, "seeds", seeds)  # plain numbers, as records hold them
+        for name in ("methods", "datasets", "seeds"):
+            values = list(getattr(self, name))
+            if len(set(values)) < len(values):
+                raise ValueError(f"{name} must differ from each other, got {values}.")
 
     @property
     def keys(self) -> list[Key]:
@@ -76,20 +94,34 @@ class _Job:
     methods: tuple[str, ...]
     budget: Mapping[str, Any] | None
 
-    def run(self) -> _Outcome:
-        """Records of all methods; if one fails, those before it, and what went wrong."""
+    def run(self, place: RecordFolder) -> _Outcome:
+        """Make and write the records; if a method fails, those before it, and what went wrong."""
         import torch
 
+        threads = torch.get_num_threads()
         torch.set_num_threads(1)
-        records = []
+        records, running = [], self._records()
         try:
-            trial = make_trial(self.dataset, self.split, self.seed)
-            for record in run_methods(trial, self.methods, self.budget):
+            while True:
+                try:
+                    record = next(running)
+                except StopIteration:
+                    return _Outcome(records, None)
+                except Exception as error:  # the other jobs go on; the sweep says it in the end
+                    return _Outcome(records, self._tell(error, records))
+                place.write(record)  # a full disk ends the sweep
                 records.append(record)
-        except Exception as error:  # the other jobs go on; the sweep says it in the end
-            what = f"{', '.join(self.methods)} on {self.dataset}, seed {self.seed}"
-            return _Outcome(records, f"{what}: {type(error).__name__}: {error}")
-        return _Outcome(records, None)
+        finally:
+            torch.set_num_threads(threads)
+
+    def _records(self) -> Iterator[Record]:
+        trial = make_trial(self.dataset, self.split, self.seed)
+        yield from run_methods(trial, self.methods, self.budget)
+
+    def _tell(self, error: Exception, records: Sequence[Record]) -> str:
+        done = {record["method"] for record in records}
+        left = ", ".join(method for method in self.methods if method not in done)
+        return f"{left} on {self.dataset}, seed {self.seed}: {type(error).__name__}: {error}"
 
 
 @final
@@ -118,7 +150,8 @@ def run_sweep(
     n_jobs : int
         Processes; -1: one for each core.
     on_done : callable, optional
-        Called with each new record, the number of records so far and that of the sweep.
+        Called with each new record, once it is written, the number of records so far and that of
+        the sweep.
 
     Examples
     --------
@@ -127,6 +160,8 @@ def run_sweep(
     Traceback (most recent call last):
     ValueError: datasets must be among adult, compas, german, heart, celeba, got ['iris'].
     """
+    if n_jobs == 0:
+        raise ValueError("n_jobs must be a number of processes, or -1 for one a core, got 0.")
     place = RecordFolder(folder)
     with place.locked():
         known = {key_of(record): record for record in place.read()}
@@ -135,9 +170,8 @@ def run_sweep(
         jobs = list(_jobs(sweep, found))
         _check_installed(jobs)
         failures = []
-        for outcome in _finished(jobs, n_jobs):
+        for outcome in _finished(jobs, place, n_jobs):
             for record in outcome.records:
-                place.write(record)
                 found[key_of(record)] = record
                 if on_done is not None:
                     on_done(record, len(found), len(sweep.keys))
@@ -150,15 +184,15 @@ def run_sweep(
     return [found[key] for key in sweep.keys]
 
 
-def _finished(jobs: Sequence[_Job], n_jobs: int) -> Iterator[_Outcome]:
+def _finished(jobs: Sequence[_Job], place: RecordFolder, n_jobs: int) -> Iterator[_Outcome]:
     """Outcomes as the jobs end."""
-    if n_jobs == 1 or len(jobs) == 1:
-        yield from (job.run() for job in jobs)
+    if n_jobs == 1 or len(jobs) < 2:
+        yield from (job.run(place) for job in jobs)
         return
     from joblib import Parallel, delayed
 
     parallel: Any = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    yield from parallel(delayed(job.run)() for job in jobs)
+    yield from parallel(delayed(job.run)(place) for job in jobs)
 
 
 def _jobs(sweep: Sweep, found: Mapping[Key, Record]) -> Iterator[_Job]:
@@ -176,13 +210,14 @@ def _jobs(sweep: Sweep, found: Mapping[Key, Record]) -> Iterator[_Job]:
 def _check_settings(sweep: Sweep, found: Any) -> None:
     """Refuse to mix runs of other settings with those of this sweep."""
     for record in found:
-        if not isinstance(METHODS[record["method"]], Network):
+        if not isinstance(METHODS[record["method"]], Network | PostProcessing):
             continue
-        wanted = settings_of(record["dataset"], sweep.budget)
-        if record["settings"] != wanted:
+        wanted = json.loads(json.dumps(settings_of(record["dataset"], sweep.budget)))
+        told = {name: value for name, value in record["settings"].items() if name != "search"}
+        if told and told != wanted:  # early records of the reject option tell nothing
             raise ValueError(
                 f"Records of {record['method']} on {record['dataset']} must have the settings "
-                f"{wanted}, got {record['settings']}; choose another folder."
+                f"{wanted}, got {told}; choose another folder."
             )
 
 

@@ -1,0 +1,189 @@
+"""The work behind ``apfex reproduce``: run what is missing, then print and write what it comes to.
+
+Tables are made from the records alone, so that the same command can be given again at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, final
+
+from apfex.cli._errors import CommandError
+from apfex.storage import write_text_atomically
+
+if TYPE_CHECKING:
+    from apfex.cli._screen import Screen
+    from apfex.experiments import Sweep
+
+
+@final
+@dataclass(frozen=True)
+class Wanted:
+    """What was asked for."""
+
+    experiment: str
+    datasets: Sequence[str]
+    methods: Sequence[str]
+    n_seeds: int
+    n_jobs: int
+    split: Literal["70/15/15", "mamo"]
+    rule: Literal["nearest", "fairest", "last"]
+    variants: bool
+    folder: Path
+
+
+def reproduce_experiment(wanted: Wanted, screen: Screen) -> Mapping[str, Any]:
+    """Run, print, write; return what ``--json`` shows."""
+    sweep = _sweep_of(wanted)
+    if wanted.experiment == "figure":
+        _need_matplotlib()
+    _fetch(sweep.datasets, screen)
+    records = _run(sweep, wanted, screen)
+    files = (
+        _draw(records, wanted)
+        if wanted.experiment == "figure"
+        else _tabulate(records, sweep, wanted, screen)
+    )
+    screen.say(f"Written: {', '.join(str(path) for path in files)}")
+    return {
+        "experiment": wanted.experiment,
+        "split": wanted.split,
+        "rule": wanted.rule,
+        "records": [_shortened(record) for record in records],
+        "files": [str(path) for path in files],
+    }
+
+
+def _sweep_of(wanted: Wanted) -> Sweep:
+    from apfex.experiments import EXPERIMENTS, VARIANTS, Sweep, read_methods
+
+    usual = EXPERIMENTS[wanted.experiment]
+    known = (*usual, *VARIANTS.get(wanted.experiment, ()))
+    if wanted.methods:
+        methods = read_methods(wanted.methods, known)
+    else:
+        methods = known if wanted.variants else usual
+    datasets = _read_datasets(wanted.datasets, wanted.split)
+    return Sweep(methods, datasets, range(wanted.n_seeds), wanted.split)
+
+
+def _read_datasets(names: Sequence[str], split: str) -> tuple[str, ...]:
+    from apfex.experiments import DATASETS, MAMO_SIZES
+
+    known = tuple(MAMO_SIZES) if split == "mamo" else DATASETS
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else "."
+            where = f" with --split {split}" if split == "mamo" else ""
+            raise CommandError(
+                f"--datasets must be among {', '.join(known)}{where}, got {name!r}{hint}"
+            )
+    return tuple(name for name in known if name in names) if names else known
+
+
+def _fetch(datasets: Sequence[str], screen: Screen) -> None:
+    """Get all data before anything runs: a missing file is known at once."""
+    from apfex.datasets import load_dataset
+
+    for name in datasets:
+        screen.aside(f"Data: {name}")
+        load_dataset(name)
+
+
+def _run(sweep: Sweep, wanted: Wanted, screen: Screen) -> list[dict[str, Any]]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from apfex.experiments import run_sweep
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=screen.asides) as progress:
+        task = progress.add_task("runs", total=len(sweep.keys))
+
+        def show(record: Mapping[str, Any], done: int, total: int) -> None:
+            what = f"{record['dataset']} {record['method']} seed {record['seed']}"
+            progress.update(task, completed=done, total=total, description=what)
+
+        try:
+            records = run_sweep(sweep, wanted.folder, n_jobs=wanted.n_jobs, on_done=show)
+        except KeyboardInterrupt:
+            screen.aside(
+                f"The finished runs are in {wanted.folder}; the same command goes on from there."
+            )
+            raise
+        except RuntimeError as error:
+            raise CommandError(str(error)) from error
+        progress.update(task, completed=len(records), description="runs")
+    return records
+
+
+def _tabulate(
+    records: Sequence[dict[str, Any]], sweep: Sweep, wanted: Wanted, screen: Screen
+) -> list[Path]:
+    """Print a table for each data set, and write all of them in three forms, with every run."""
+    from apfex.experiments import make_table, runs_grid, to_html, to_latex, to_markdown, to_text
+
+    number = {"table1": 1}.get(wanted.experiment, 2)
+    tables = [
+        make_table(
+            records,
+            number,
+            dataset,
+            rule=wanted.rule,
+            split=wanted.split,
+            seeds=list(sweep.seeds),
+            methods=sweep.methods,
+        )
+        for dataset in sweep.datasets
+    ]
+    for table in tables:
+        screen.say(to_text(table, width=max(100, min(screen.results.width, 140))))
+        screen.say()
+    shown = [part for table in tables for part in (table, runs_grid(table))]
+    stem = "-".join([wanted.experiment, wanted.rule] + (["mamo"] if wanted.split == "mamo" else []))
+    files = []
+    for suffix, render in ((".md", to_markdown), (".tex", to_latex), (".html", to_html)):
+        path = wanted.folder / f"{stem}{suffix}"
+        write_text_atomically(path, "\n\n".join(render(part) for part in shown) + "\n")
+        files.append(path)
+    return files
+
+
+def _draw(records: Sequence[Mapping[str, Any]], wanted: Wanted) -> list[Path]:
+    """The figure of the first seed of each data set, and the drawing of the method."""
+    from apfex.experiments import draw_figure, draw_workflow
+
+    traces = {}
+    for record in records:
+        if record.get("trace"):
+            traces.setdefault(record["dataset"], record["trace"])
+    files = [wanted.folder / name for name in ("figure.png", "figure.svg", "workflow.svg")]
+    for path in files[:2]:
+        draw_figure(traces, path)
+    draw_workflow(files[2])
+    return files
+
+
+def _need_matplotlib() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib") is None:
+        raise CommandError(
+            "The figure needs matplotlib, which is not installed; run "
+            "`pip install 'apfex[experiments]'`."
+        )
+
+
+def _shortened(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record without what is long."""
+    return {
+        name: value for name, value in record.items() if name not in ("trace", "points", "front")
+    }
