@@ -59,3 +59,14 @@ def test_the_certificate_holds(n, d, scale, ridge, seed):
     for size in (1e-4, 1e-2, 1.0):
         other = found.z + size * rng.normal(size=(20, d)) / (1 + np.abs(A).max(0))
         assert min(value(z) for z in other) >= found.value - found.gap - 1e-12
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(20, 60), st.integers(1, 10), st.floats(0, 1), st.integers(0, 10**6))
+def test_a_start_elsewhere_ends_at_the_same_point(n, d, scale, seed):
+    A, signs, weights = random_problem(n, d, scale, seed)
+    rng = np.random.default_rng(seed)
+    cold = minimise_hinges(A, signs, weights, 1e-2, tolerance=1e-7)
+    warm = minimise_hinges(A, signs, weights, 1e-2, tolerance=1e-7, start=rng.normal(size=d))
+    assert warm.value == pytest.approx(cold.value, abs=2e-7)
+    np.testing.assert_allclose(warm.z, cold.z, atol=1e-3)

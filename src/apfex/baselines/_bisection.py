@@ -73,20 +73,27 @@ def search(
     tried = [solve(span, problem, beta, 0.0, 1.0)]
     side = 1.0 if tried[0].gap > 0 else -1.0
     if abs(tried[0].gap) >= tolerance:
-        tried.append(solve(span, problem, beta, 1.0, side))
+        tried.append(solve(span, problem, beta, 1.0, side, tried[0].z))
         low, high = 0.0, 1.0
         if tried[1].gap * tried[0].gap < 0:
             while len(tried) < max_steps + 2 and min(abs(m.gap) for m in tried) >= tolerance:
-                tried.append(solve(span, problem, beta, (low + high) / 2, side))
+                tried.append(solve(span, problem, beta, (low + high) / 2, side, tried[-1].z))
                 too_little = tried[-1].gap * tried[0].gap > 0
                 low, high = (tried[-1].lam, high) if too_little else (low, tried[-1].lam)
     return min(tried, key=lambda model: abs(model.gap)), tried
 
 
-def solve(span: Span, problem: GapProblem, beta: float, lam: float, side: float) -> Model:
+def solve(
+    span: Span,
+    problem: GapProblem,
+    beta: float,
+    lam: float,
+    side: float,
+    start: np.ndarray | None = None,
+) -> Model:
     """The model of one lam; ``side`` 1 bounds the gap from above, -1 from below."""
     signs = np.stack([problem.labels, -side * problem.groups])
     weights = problem.weights * np.array([[1.0], [lam]])
-    solution = minimise_hinges(span.basis, signs, weights, beta, _TOLERANCE)
+    solution = minimise_hinges(span.basis, signs, weights, beta, _TOLERANCE, start)
     gap = problem.gap(span.basis @ solution.z)
     return Model(solution.z, lam, gap, solution.value, solution.gap)
