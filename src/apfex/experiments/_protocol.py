@@ -89,7 +89,22 @@ def _load(dataset: str) -> Dataset:
 
 
 def make_trial(dataset: str, split: SplitName, seed: int) -> Trial:
-    """Load a data set of the paper and split it."""
+    """Load a data set of the paper and split it.
+
+    Parameters
+    ----------
+    dataset : str
+    split, seed
+        As for :func:`split_dataset`.
+
+    Examples
+    --------
+    >>> make_trial("heart", "mamo", 0)
+    Traceback (most recent call last):
+    ValueError: split 'mamo' is known for adult, compas only, got 'heart'; use '70/15/15'.
+    """
+    if split == "mamo":
+        _mamo_sizes(dataset)
     return split_dataset(_load(dataset), split, seed)
 
 

@@ -1,0 +1,140 @@
+"""Why a point may not be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from apfex.estimator import Point
+from apfex.report._changes import Change
+from apfex.report._words import title_of
+
+_MOVED = 0.005
+"""Share of a group from which on it has gained, or lost: as for ``Point.levelled_down``."""
+_NEARLY_ALL = 0.995
+
+
+def levelled_down(change: Change, names: tuple[str, ...]) -> list[str]:
+    """Groups that lose favorable decisions while no group gains any."""
+    moved = change.net_share
+    if (moved > _MOVED).any():
+        return []
+    return [name for name, share in zip(names, moved, strict=True) if share < -_MOVED]
+
+
+def doubts_of_choice(point: Point, levelled: list[str]) -> list[dict[str, Any]]:
+    """What the search itself knew of a point, and whether fresh rows agree."""
+    found = []
+    if point.trivial:
+        found.append(
+            _doubt(
+                "trivial",
+                "Trivial: on the rows that chose it, it gives (nearly) everybody one label, or is "
+                "no better than that. Its gaps are small for want of decisions.",
+            )
+        )
+    if levelled:
+        found.append(
+            _doubt(
+                "levelled_down",
+                "Levelled down: against the most accurate point no group gains favorable "
+                "decisions, and these lose some.",
+                levelled,
+            )
+        )
+    elif point.levelled_down:
+        found.append(
+            _doubt(
+                "levelled_down",
+                "Levelled down on the rows that chose it, though not on these: there no group "
+                "gained favorable decisions, and these lost some.",
+                list(point.levelled_down),
+            )
+        )
+    return found
+
+
+def doubts_of_decisions(
+    decided: np.ndarray, error: float, y: np.ndarray, weight: np.ndarray | None, classes: np.ndarray
+) -> list[dict[str, Any]]:
+    """Whether decisions of these rows are as good as none."""
+    shares = np.bincount(decided, weight, len(classes)) / _total(decided, weight)
+    if shares.max() >= _NEARLY_ALL:
+        label = classes[int(shares.argmax())]
+        return [
+            _doubt(
+                "constant",
+                f"{100 * shares.max():.1f}% of these rows get one label, “{label}”: gaps are small "
+                "for want of decisions.",
+            )
+        ]
+    truth = np.bincount(y, weight, len(classes)) / _total(y, weight)
+    constant = 1 - float(truth.max())
+    if error < constant:
+        return []
+    return [
+        _doubt(
+            "no_better",
+            f"No more accurate on these rows than “{classes[int(truth.argmax())]}” for everybody, "
+            f"which is wrong for {100 * constant:.1f}%.",
+        )
+    ]
+
+
+def doubts_of_gaps(
+    chosen: Mapping[str, float], fresh: Mapping[str, Mapping[str, float]]
+) -> list[dict[str, Any]]:
+    """Gaps that are surely larger than the rows that chose the point made them look.
+
+    Parameters
+    ----------
+    chosen : mapping from criterion to its gap on the rows that chose
+    fresh : mapping from criterion to ``gap``, ``lower`` and ``upper`` on fresh rows
+    """
+    return [
+        _doubt(
+            "flattered",
+            f"Looked better than it is: on the rows that chose it, its gap in "
+            f"{title_of(name).lower()} was {gap:.3f}; on these it is {fresh[name]['gap']:.3f} "
+            f"({fresh[name]['lower']:.3f} to {fresh[name]['upper']:.3f}).",
+        )
+        for name, gap in chosen.items()
+        if name in fresh and fresh[name]["lower"] > gap
+    ]
+
+
+def doubts_of_all(*, fresh: bool, group_thresholds: bool) -> list[dict[str, Any]]:
+    """What holds for every point of a front."""
+    found = []
+    if not fresh:
+        found.append(
+            _doubt(
+                "chosen_on_these_rows",
+                "Measured on rows that also chose the points: errors and gaps look smaller than "
+                "they are. Measure it on rows that fit has not seen.",
+            )
+        )
+    if group_thresholds:
+        found.append(
+            _doubt(
+                "group_thresholds",
+                "Decides by the group of the row itself: people with the same inputs are treated "
+                "differently. That may not be allowed where it is to be used.",
+            )
+        )
+    return found
+
+
+def doubts_of_audit(notes: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Notes of an audit, as small groups and weights."""
+    return [_doubt("note", note) for note in notes]
+
+
+def _doubt(kind: str, text: str, groups: list[str] | None = None) -> dict[str, Any]:
+    return {"kind": kind, "text": text, "groups": groups or []}
+
+
+def _total(rows: np.ndarray, weight: np.ndarray | None) -> float:
+    return float(len(rows) if weight is None else weight.sum())

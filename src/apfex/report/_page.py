@@ -1,0 +1,169 @@
+"""One HTML file with all that it needs inside, and nothing else allowed."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import os
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from apfex.auditing import Audit
+from apfex.report import _audit, _front
+from apfex.report._plain import plain, rounded
+
+_SCRIPTS = (
+    "base",
+    "marks",
+    "point",
+    "plot",
+    "gaps",
+    "changes",
+    "heatmap",
+    "groups",
+    "compare",
+    "lines",
+    "audit",
+    "start",
+)
+"""Read one after the other in one scope."""
+_KNOWN = {(_front.KIND, _front.SCHEMA_VERSION), (_audit.KIND, _audit.SCHEMA_VERSION)}
+
+
+def write_front_page(described: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:
+    """Write the page of a front.
+
+    Parameters
+    ----------
+    described : mapping
+        From :func:`describe_front`, also after a way through JSON.
+    path : path
+        Where to; a file there is replaced once the new one is whole.
+
+    Returns
+    -------
+    Path
+        ``path``.
+
+    Notes
+    -----
+    The page works from disk, without a network. Its Content-Security-Policy allows its one script
+    and one style sheet by their hashes, and nothing else; names from data are only ever text.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from apfex import APFExClassifier, make_biased
+    >>> from apfex.report import describe_front
+    >>> data, new = make_biased(n=400, random_state=0), make_biased(n=400, random_state=1)
+    >>> clf = APFExClassifier(max_gap=1.0, epochs=2, random_state=0)
+    >>> clf = clf.fit(data.X, data.y, sensitive_features=data.sensitive)
+    >>> described = describe_front(clf, new.X, new.y, sensitive_features=new.sensitive)
+    >>> with TemporaryDirectory() as folder:
+    ...     page = write_front_page(described, f"{folder}/report.html")
+    ...     page.stat().st_size < 500_000
+    True
+    """
+    found = (described.get("kind"), described.get("schema_version"))
+    if found not in _KNOWN:
+        raise ValueError(
+            f"described must come from describe_front (kind {_front.KIND!r}, schema_version "
+            f"{_front.SCHEMA_VERSION}), got {found}; describe the front again with this version."
+        )
+    return _write(page_of(described), path)
+
+
+def write_audit_page(
+    audit: Audit,
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    source: str | None = None,
+    command: str | None = None,
+) -> Path:
+    """Write the page of an audit.
+
+    Parameters
+    ----------
+    audit : Audit
+    path : path
+        Where to; a file there is replaced once the new one is whole.
+    title, source, command : str, optional
+        What the page is called, where its rows come from, and what made it.
+
+    Returns
+    -------
+    Path
+        ``path``.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from apfex import audit
+    >>> sex, decided = ["F"] * 200 + ["M"] * 200, [0, 0, 0, 1] * 50 + [0, 1] * 100
+    >>> result = audit(None, decided, sensitive_features={"sex": sex}, criteria="dp")
+    >>> with TemporaryDirectory() as folder:
+    ...     write_audit_page(result, f"{folder}/audit.html").name
+    'audit.html'
+    """
+    if not isinstance(audit, Audit):
+        raise TypeError(f"audit must be an Audit, got {type(audit).__name__}.")
+    described = _audit.describe_audit(audit, title=title, source=source, command=command)
+    return _write(page_of(described), path)
+
+
+def page_of(described: Mapping[str, Any]) -> str:
+    """The page as text."""
+    style, script = _read("page.css"), "\n".join(_read(f"{name}.js") for name in _SCRIPTS)
+    parts = {
+        "POLICY": _policy(style, script),
+        "TITLE": html.escape(str(described["title"])),
+        "STYLE": style,
+        "DATA": _as_data(described),
+        "SCRIPT": script,
+    }
+    # Split first: a placeholder inside one of the parts is text.
+    page, *rest = _read("page.html").split("{{")
+    for piece in rest:
+        name, after = piece.split("}}", 1)
+        page += parts[name] + after
+    return page
+
+
+def _policy(style: str, script: str) -> str:
+    return (
+        f"default-src 'none'; script-src 'sha256-{_hash(script)}'; "
+        f"style-src 'sha256-{_hash(style)}'; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _as_data(described: Mapping[str, Any]) -> str:
+    """JSON in ASCII without anything that ends a script element or opens a comment."""
+    text = json.dumps(rounded(plain(described)), allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _read(name: str) -> str:
+    """A part of the page, with the line ends that a browser hashes."""
+    text = files("apfex.report").joinpath("page", name).read_text(encoding="utf-8")
+    return text.replace("\r\n", "\n")
+
+
+def _write(page: str, path: str | os.PathLike[str]) -> Path:
+    """All or nothing: what was there stays until the new page is whole."""
+    target = Path(path)
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(page.encode())
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+    return target

@@ -1,0 +1,139 @@
+"use strict";
+/* The data, small helpers for elements and numbers, and what is chosen at the moment. */
+
+const D = JSON.parse(document.getElementById("data").textContent);
+const isFront = D.kind === "apfex.front";
+const tolerance = D.settings.tolerance;
+const crossing = D.levels[D.levels.length - 1];
+const levelOf = new Map(D.levels.map((level) => [level.by, level]));
+const criterionOf = new Map(D.criteria.map((criterion) => [criterion.key, criterion]));
+const rateOf = new Map(D.rates.map((rate) => [rate.key, rate]));
+
+const $ = (id) => document.getElementById(id);
+
+/* Invisible characters that could disguise a name are shown; joiners, which scripts need, stay. */
+const DISGUISES = /[\u0000-\u001f\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+function visible(text) {
+  return String(text).replace(
+    DISGUISES,
+    (mark) => "\\u" + mark.charCodeAt(0).toString(16).padStart(4, "0"),
+  );
+}
+
+/* Text goes in as text nodes only. */
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  for (const child of [children].flat(Infinity)) {
+    if (child === null || child === undefined || child === false) continue;
+    node.append(child instanceof Node ? child : document.createTextNode(String(child)));
+  }
+  return node;
+}
+const el = (tag, attributes, ...children) =>
+  fill(document.createElement(tag), attributes, children);
+const svg = (tag, attributes, ...children) =>
+  fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+
+/* A name from data: cut where it is long, whole when pointed at, in its own direction. */
+function nameNode(text, kind = "") {
+  const shown = visible(text);
+  return el("bdi", { class: `name ${kind}`.trim(), title: shown }, shown);
+}
+/* The same within a line of text that is no element, such as a label for a screen reader. */
+function nameText(text, most = 80) {
+  const marks = [...visible(text)];
+  const cut = marks.length > most ? marks.slice(0, most - 1).join("") + "…" : marks.join("");
+  return `\u2068${cut}\u2069`;
+}
+const byText = (by) => nameText(levelOf.get(by).attributes.join(" × "), 60);
+
+const known = (value) => value !== null && value !== undefined && Number.isFinite(value);
+const percent = (value, digits = 1) => (known(value) ? `${(100 * value).toFixed(digits)}%` : "–");
+const decimal = (value, digits = 3) => (known(value) ? value.toFixed(digits) : "–");
+const count = (value) => (known(value) ? value.toLocaleString("en-US") : "–");
+const signed = (value, text) => (value > 0 ? `+${text}` : text.replace("-", "−"));
+function points(value) {
+  if (!known(value)) return "–";
+  const text = (100 * value).toFixed(1);
+  return `${signed(Number(text), text === "-0.0" ? "0.0" : text)} pts`;
+}
+const change = (value) => (known(value) ? signed(value, count(value)) : "–");
+const between = (low, high, form) => (known(low) ? `${form(low)} to ${form(high)}` : "–");
+const plural = (n, one, many = one + "s") => `${count(n)} ${n === 1 ? one : many}`;
+
+const VERDICTS = {
+  violation: { mark: "✕", css: "violation", says: "above the tolerance" },
+  "within tolerance": { mark: "✓", css: "within", says: "within the tolerance" },
+  inconclusive: { mark: "?", css: "inconclusive", says: "not settled by these rows" },
+  "not estimable": { mark: "–", css: "unknown", says: "not estimable from these rows" },
+};
+function badge(verdict) {
+  const { mark, css } = VERDICTS[verdict];
+  return el(
+    "span",
+    { class: `badge ${css}` },
+    el("span", { class: "symbol", "aria-hidden": "true" }, mark),
+    verdict,
+  );
+}
+
+const gapOf = (point, criterion, by) =>
+  point.gaps.find((gap) => gap.criterion === criterion && gap.by === by);
+
+/* Heads are labels, or pairs of a label and its classes. */
+function table(caption, heads, rows, options = {}) {
+  const head = heads.map((one) => {
+    const [label, css] = Array.isArray(one) ? one : [one];
+    return el("th", { scope: "col", class: css || null }, label);
+  });
+  return el(
+    "div",
+    { class: "scroll", role: "region", tabindex: "0", "aria-label": caption },
+    el(
+      "table",
+      { class: options.css || null },
+      el("caption", { class: options.showCaption ? null : "hidden-text" }, caption),
+      el("thead", {}, el("tr", {}, head)),
+      el("tbody", {}, rows),
+    ),
+  );
+}
+const cell = (content, css) => el("td", { class: css || null }, content);
+/* On a narrow screen two columns become two lines of one. */
+const narrowLine = (text, css = "") => el("span", { class: `narrow-only quiet ${css}` }, text);
+const levelName = (by) => nameNode(levelOf.get(by).attributes.join(" × "));
+const rowHead = (content, css) => el("th", { scope: "row", class: css || null }, content);
+
+function options(select, pairs, chosen) {
+  select.replaceChildren(
+    ...pairs.map(([value, text]) => el("option", { value, selected: value === chosen }, text)),
+  );
+}
+
+/* What is chosen. A view is drawn again when one of the things it depends on changes. */
+const state = {
+  point: D.chosen,
+  ticked: null,
+  criterion: D.criteria[0].key,
+  by: crossing.by,
+  rate: D.rates[0].key,
+  shownChanges: 12,
+  shownGroups: 12,
+};
+const views = [];
+function view(depends, draw) {
+  views.push({ depends, draw });
+}
+function choose(patch) {
+  const changed = Object.keys(patch).filter((key) => state[key] !== patch[key]);
+  if (!changed.length) return;
+  Object.assign(state, patch);
+  for (const { depends, draw } of views) {
+    if (depends.some((key) => changed.includes(key))) draw();
+  }
+}
+const current = () => D.points[state.point];

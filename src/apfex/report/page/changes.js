@@ -1,0 +1,115 @@
+/* Whose decisions differ from the most accurate point, by the favorable label. */
+
+const WORDS = {
+  1: ["▲", "gains", "gain"],
+  "-1": ["▼", "loses", "lose"],
+  0: ["•", "no clear change", ""],
+};
+
+/* Rows that match what is typed, some of them, and how many are left. */
+function someOf(rows, text, most) {
+  const wanted = text.trim().toLocaleLowerCase();
+  const found = wanted ? rows.filter(({ name }) => name.toLocaleLowerCase().includes(wanted)) : rows;
+  return { shown: found.slice(0, most), left: Math.max(0, found.length - most), found: found.length };
+}
+const nobody = () => el("p", {}, "No group has such a name.");
+function moreButton(left, key, level) {
+  const parts = [];
+  if (left > 0) {
+    const onclick = () => choose({ [key]: state[key] + 50 });
+    const text = `Show ${count(Math.min(50, left))} more of ${count(left)}`;
+    parts.push(el("button", { type: "button", class: "more no-print", onclick }, text));
+    parts.push(el("p", { class: "print-only quiet" }, `${count(left)} more groups are not shown.`));
+  }
+  if (level.left_out) {
+    const who = `${plural(level.left_out, "further group")} of this level`;
+    const why = "not on this page: those here are worst off at some point, or make a gap.";
+    parts.push(el("p", { class: "quiet" }, `${who} ${level.left_out === 1 ? "is" : "are"} ${why}`));
+  }
+  return parts;
+}
+
+function changeMark(row, most, width = 200, height = 20) {
+  const scale = linear(0, most || 1, 0, width / 2 - 2);
+  const middle = width / 2;
+  const lost = scale(row.lost / row.rows);
+  const gained = scale(row.gained / row.rows);
+  return svg(
+    "svg",
+    { class: "change-mark", viewBox: `0 0 ${width} ${height}`, width, height, "aria-hidden": "true" },
+    svg("rect", { class: "lose", x: middle - lost, y: 4, width: lost, height: height - 8 }),
+    svg("rect", { class: "gain", x: middle, y: 4, width: gained, height: height - 8 }),
+    svg("line", { class: "axis", x1: middle, x2: middle, y1: 0, y2: height }),
+  );
+}
+function changeRows(by) {
+  const point = current();
+  const { gained, lost, net_share: net, direction } = point.changes[by];
+  const now = point.rates.favored.levels[by].rate;
+  const before = D.points[D.baseline].rates.favored.levels[by].rate;
+  return levelOf.get(by).groups.map((group, g) => ({
+    name: group.name,
+    rows: group.rows,
+    gained: gained[g],
+    lost: lost[g],
+    net: net[g],
+    direction: direction[g],
+    now: now[g],
+    before: before[g],
+  }));
+}
+function drawChanges() {
+  const point = current();
+  const box = $("changes-table");
+  if (isBaseline(point)) {
+    $("changes-about").textContent =
+      `Point ${point.point} is the most accurate one; choose another to see whose decisions it changes.`;
+    box.replaceChildren();
+    return;
+  }
+  const level = levelOf.get($("changes-by").value);
+  const sign = $("changes-order").value === "gain" ? -1 : 1;
+  const rows = changeRows(level.by).sort((a, b) => sign * (a.direction - b.direction || a.net - b.net));
+  const { gained, lost } = point.tally;
+  const get = `${count(gained)} people get “${visible(D.favorable)}” who did not`;
+  $("changes-about").textContent =
+    `Against point ${D.baseline}, the most accurate: ${get}, ${count(lost)} no longer do.`;
+  const { shown, left, found } = someOf(rows, $("changes-filter").value, state.shownChanges);
+  const most = Math.max(0, ...rows.map((row) => Math.max(row.gained, row.lost) / row.rows));
+  const heads = [
+    "Group",
+    ["Rows", "number wide"],
+    ["lost | gained", "graph middle wide"],
+    ["Lost", "number"],
+    ["Gained", "number"],
+    ["Net", "number"],
+    ["Favored before, now", "number wide"],
+    ["Change", "wide"],
+  ];
+  const body = shown.map((row) => {
+    const [mark, word, css] = WORDS[row.direction];
+    return el(
+      "tr",
+      {},
+      rowHead(nameNode(row.name)),
+      cell(count(row.rows), "number wide"),
+      cell(changeMark(row, most), "graph middle wide"),
+      cell(count(row.lost), "number"),
+      cell(count(row.gained), "number"),
+      cell([points(row.net), narrowLine([mark, " ", word], "words")], "number strong"),
+      cell(`${percent(row.before)} → ${percent(row.now)}`, "number wide"),
+      cell([el("span", { class: css, "aria-hidden": "true" }, mark), " ", word], "word wide"),
+    );
+  });
+  box.replaceChildren(
+    found ? table(`Who gains and who loses at point ${point.point}`, heads, body) : nobody(),
+    ...moreButton(left, "shownChanges", level),
+  );
+}
+function startChanges() {
+  $("changes").hidden = false;
+  options($("changes-by"), D.levels.map(({ by }) => [by, byText(by)]), crossing.by);
+  for (const id of ["changes-by", "changes-order"]) $(id).addEventListener("change", drawChanges);
+  $("changes-filter").addEventListener("input", drawChanges);
+  view(["point", "shownChanges"], drawChanges);
+}

@@ -1,0 +1,100 @@
+/* Gaps of every criterion and level, and the table of all points. */
+
+const ALARM = ["violation", "inconclusive", "not estimable", "within tolerance"];
+
+function gapRow(gap, top) {
+  const criterion = criterionOf.get(gap.criterion);
+  const interval = between(gap.lower, gap.upper, decimal);
+  return el(
+    "tr",
+    {},
+    rowHead([criterion.title, narrowLine(levelName(gap.by))]),
+    cell(levelName(gap.by), "wide"),
+    cell(gapMark(gap, top), "graph wide"),
+    cell([decimal(gap.gap), narrowLine(interval), narrowLine(badge(gap.verdict))], "number strong"),
+    cell(interval, "number wide"),
+    cell(decimal(gap.noise_floor), "number wide"),
+    cell(decimal(gap.p_adjusted), "number wide"),
+    cell(badge(gap.verdict), "wide"),
+  );
+}
+function drawGaps() {
+  const { gaps } = current();
+  const top = gapTop(gaps);
+  const rank = (gap) => ALARM.indexOf(gap.verdict);
+  const ordered = [...gaps].sort((a, b) => rank(a) - rank(b) || (b.lower || 0) - (a.lower || 0));
+  const heads = [
+    "Gap in",
+    ["Between groups of", "wide"],
+    [`0 to ${decimal(top, 2)}`, "graph wide"],
+    ["Gap", "number"],
+    ["Interval", "number wide"],
+    ["Noise floor", "number wide"],
+    ["p (Holm)", "number wide"],
+    ["Verdict", "wide"],
+  ];
+  const whose = isFront ? `point ${state.point}` : "the decisions";
+  const upright = (css) => sample(svg("line", { class: css, x1: 0, x2: 0, y1: -8, y2: 8 }));
+  $("gaps-table").replaceChildren(
+    table(`Gaps of ${whose} on every level`, heads, ordered.map((gap) => gapRow(gap, top))),
+    legend([
+      [upright("tolerance"), `tolerance ${tolerance}`],
+      [upright("floor"), "noise floor"],
+      [sample(svg("line", { class: "interval", x1: -12, x2: 12 })), `${percent(D.settings.confidence, 0)} interval`],
+    ]),
+  );
+}
+function startGaps() {
+  $("gaps-about").textContent =
+    "The largest difference between two groups, most alarming first. " +
+    "“Inconclusive” is not “fair”: these rows cannot tell.";
+  view(["point"], drawGaps);
+}
+
+function pointRow(point) {
+  const here = point.point === state.point;
+  const onclick = () => choose({ point: point.point });
+  const label = `Show point ${point.point}`;
+  const attributes = { type: "button", class: "go no-print", "aria-label": label, onclick };
+  const go = el("button", attributes, point.point);
+  const tags = [
+    point.trivial && "trivial",
+    point.levelled_down.length > 0 && "levelled down",
+    isBaseline(point) && "most accurate",
+    point.point === D.chosen && "chosen",
+  ].filter(Boolean);
+  return el(
+    "tr",
+    { class: here ? "here" : null, "aria-current": here ? "true" : null },
+    rowHead([go, el("span", { class: "print-only" }, point.point)]),
+    cell(percent(point.error), "number"),
+    cell(percent(point.balanced_error), "number wide"),
+    mainGaps(point).map((gap) => [cell(decimal(gap.gap), "number"), cell(badge(gap.verdict))]),
+    cell(percent(point.validation.error), "number chosen-rows"),
+    D.criteria.map(({ key }) => cell(decimal((point.validation.gaps[key] || {}).gap), "number chosen-rows")),
+    cell(tags.join(", ")),
+  );
+}
+function drawPoints() {
+  const heads = [
+    "Point",
+    ["Error", "number"],
+    ["Balanced error", "number wide"],
+    ...D.criteria.flatMap(({ title }) => [[`${title} gap`, "number"], "Verdict"]),
+    ["Error, choosing rows", "number chosen-rows"],
+    ...D.criteria.map(({ title }) => ([`${title} gap, choosing rows`, "number chosen-rows"])),
+    "Remarks",
+  ];
+  const had = document.activeElement && document.activeElement.classList.contains("go");
+  $("points-table").replaceChildren(
+    table("All points of the front", heads, D.points.map(pointRow), { css: "numbered" }),
+  );
+  if (had) $("points-table").querySelector("tr.here button").focus();
+}
+function startPoints() {
+  $("points").hidden = false;
+  $("points-about").textContent =
+    `Gaps are between groups of ${byText(crossing.by)}. The last columns are of the rows that chose the ` +
+    "points, and flatter them.";
+  view(["point"], drawPoints);
+}

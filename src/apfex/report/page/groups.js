@@ -1,0 +1,78 @@
+/* Every group with its rate and interval; of hundreds the worst first. */
+
+/* By the ends of intervals, as far as rows can tell: chance among small groups leads nothing. */
+const ORDERS = {
+  low: (a, b) => a.upper - b.upper || a.rate - b.rate,
+  high: (a, b) => b.lower - a.lower || b.rate - a.rate,
+  far: (a, b) => b.away - a.away,
+  rows: (a, b) => b.rows - a.rows,
+};
+function groupRows(by, key) {
+  const { levels, overall } = current().rates[key];
+  const everyone = overall.rate[0];
+  const { rate, lower, upper, few } = levels[by];
+  const small = new Set(few);
+  return levelOf.get(by).groups.map((group, g) => ({
+    name: group.name,
+    rows: group.rows,
+    rate: rate[g],
+    lower: lower[g],
+    upper: upper[g],
+    difference: rate[g] - everyone,
+    away: Math.max(lower[g] - everyone, everyone - upper[g]),
+    few: small.has(g),
+  }));
+}
+function drawGroups() {
+  const level = levelOf.get($("groups-by").value);
+  const rate = rateOf.get(state.rate);
+  const everyone = current().rates[rate.key].overall.rate[0];
+  const all = groupRows(level.by, rate.key).filter((row) => known(row.rate));
+  const order = ORDERS[$("groups-order").value];
+  all.sort((a, b) => Number(a.few) - Number(b.few) || order(a, b));
+  const { shown, left, found } = someOf(all, $("groups-filter").value, state.shownGroups);
+  const [from, to] = [Math.min(...all.map((row) => row.lower)), Math.max(...all.map((row) => row.upper))];
+  const heads = [
+    "Group",
+    ["Rows", "number"],
+    [`${percent(from, 0)} to ${percent(to, 0)}`, "graph wide"],
+    ["Rate", "number"],
+    ["Interval", "number wide"],
+    ["To all rows", "number wide"],
+  ];
+  const body = shown.map((row) =>
+    el(
+      "tr",
+      { class: row.few ? "few" : null },
+      rowHead([nameNode(row.name), row.few && el("sup", { title: "few rows" }, "†")]),
+      cell(count(row.rows), "number"),
+      cell(rateMark(row.rate, row.lower, row.upper, everyone, [from, to]), "graph wide"),
+      cell([percent(row.rate), narrowLine(between(row.lower, row.upper, percent))], "number strong"),
+      cell(between(row.lower, row.upper, percent), "number wide"),
+      cell(points(row.difference), "number wide"),
+    ),
+  );
+  $("groups-table").replaceChildren(
+    found ? table(`${rate.title} of groups of ${byText(level.by)}`, heads, body) : nobody(),
+    ...moreButton(left, "shownGroups", level),
+    el(
+      "p",
+      { class: "quiet" },
+      `${rate.title}: ${rate.text}. The upright line is the rate of all rows, ${percent(everyone)}; `,
+      "bars are Wilson intervals.",
+      all.some((row) => row.few) && ` ${FEW} in no gap, and listed last.`,
+    ),
+  );
+  $("groups-rate").value = rate.key;
+}
+function startGroups() {
+  options($("groups-by"), D.levels.map(({ by }) => [by, byText(by)]), crossing.by);
+  options($("groups-rate"), D.rates.map(({ key, title }) => [key, title]), state.rate);
+  $("groups-rate").addEventListener("change", () => {
+    $("rate").value = $("groups-rate").value;
+    choose({ rate: $("groups-rate").value });
+  });
+  for (const id of ["groups-by", "groups-order"]) $(id).addEventListener("change", drawGroups);
+  $("groups-filter").addEventListener("input", drawGroups);
+  view(["point", "rate", "shownGroups"], drawGroups);
+}

@@ -1,0 +1,115 @@
+/* Put it all on the page. */
+
+const THEMES = ["auto", "light", "dark"];
+function startTheme() {
+  let place = 0;
+  $("theme").addEventListener("click", () => {
+    place = (place + 1) % THEMES.length;
+    const name = THEMES[place];
+    if (name === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = name;
+    $("theme").textContent = `Theme: ${name}`;
+  });
+}
+
+function startHead() {
+  const { confidence } = D.settings;
+  const seen = D.fresh ? " that the models have not seen" : " that also chose the models";
+  $("kind").textContent = isFront ? "report" : "audit";
+  const parts = [
+    D.source && visible(D.source),
+    plural(D.rows, "row") + (isFront ? seen : ""),
+    `${plural(D.groups, "group")} of ${byText(crossing.by)}`,
+    `favorable label “${visible(D.favorable)}”`,
+    `tolerance ${tolerance}, ${percent(confidence, 0)} confidence`,
+    D.weighted && "weighted rows",
+  ].filter(Boolean);
+  $("about").textContent = parts.join(" · ");
+  $("footer").textContent = isFront || !D.command ? "Made by APFEx." : `Made by APFEx: ${visible(D.command)}`;
+}
+
+const READING = [
+  ["Gap", "Largest minus smallest rate over the groups that are compared. 0 is parity."],
+  ...D.criteria.map(({ title, also, text }) => [
+    also ? `${title} (${also})` : title,
+    `${text[0].toUpperCase()}${text.slice(1)}.`,
+  ]),
+  [
+    "Interval",
+    `Where the true gap lies with ${percent(D.settings.confidence, 0)} confidence, as far as these rows ` +
+      "can tell. Each interval stands on its own; p-values (Holm) are adjusted for all rows of their table.",
+  ],
+  [
+    "Noise floor",
+    "The gap that groups of these sizes show on average if all are treated alike. A gap near it says nothing.",
+  ],
+  [
+    "Verdict",
+    "Violation: the whole interval is above the tolerance. Within tolerance: all of it is below. " +
+      "Inconclusive: the tolerance lies inside, so more rows are needed. Not estimable: fewer than two " +
+      "groups have enough rows.",
+  ],
+  [
+    "Few rows",
+    `A rate that rests on fewer than ${D.settings.min_count} rows is shown, but takes no part in a gap.`,
+  ],
+];
+const READING_FRONT = [
+  [
+    "Gains, loses",
+    "A group gains where more of its people get the favorable label than lose it, against the most " +
+      "accurate point, and a coin would rarely divide them so (exact sign test, group by group).",
+  ],
+  [
+    "Rows that chose",
+    "Points were found by their figures on other rows. Those flatter them, and are shown for comparison only.",
+  ],
+  [
+    "Choosing from this page",
+    D.fresh
+      ? "These rows did not choose the points. Whoever picks the one that looks best here uses them to " +
+        "choose: audit it once more on rows that nobody has looked at."
+      : "These rows chose the points: audit the one you pick on rows that nobody has looked at.",
+  ],
+];
+function startReading() {
+  const entries = isFront ? [...READING, ...READING_FRONT] : READING;
+  const entry = ([term, text]) => el("div", {}, el("dt", {}, term), el("dd", {}, visible(text)));
+  $("reading-list").replaceChildren(...entries.map(entry));
+}
+
+/* A link with #point-3 opens there, and the address follows the point. */
+function startAddress() {
+  const found = /^#point-(\d+)$/.exec(location.hash);
+  if (found && D.points[Number(found[1])]) choose({ point: Number(found[1]) });
+  view(["point"], () => {
+    try {
+      history.replaceState(null, "", `#point-${state.point}`);
+    } catch {
+      /* some browsers keep the address of a file as it is */
+    }
+  });
+}
+
+startTheme();
+startHead();
+startPoint();
+if (isFront) startFront();
+startGaps();
+if (isFront) startChanges();
+else startWorst();
+startHeat();
+startGroups();
+if (isFront) {
+  startCompare();
+  startTimeline();
+  startPoints();
+} else {
+  startThresholds();
+  startPlan();
+}
+startReading();
+if (!isFront) $("first").classList.add("single");
+for (const { draw } of views) draw();
+if (isFront) startAddress();
+document.documentElement.dataset.ready = "true";
