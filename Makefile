@@ -4,10 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all slow lint setup clean
+.PHONY: demo test test-all slow reproduce-slice lint setup clean
 
-demo: $(STAMP)  ## install, then train on a table and print the front
-	$(BIN)/python examples/demo.py
+demo: $(STAMP)  ## install, then explore Adult: the front as a table, and a report to open
+	rm -rf build/demo
+	$(BIN)/apfex explore adult --out build/demo
 
 test: lint  ## lint, types and the fast tier of tests
 	$(BIN)/python -m pytest -q
@@ -16,6 +17,10 @@ test-all: test slow  ## and the slow tier
 
 slow: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow $(if $(SLICE),--slice $(SLICE))
+
+reproduce-slice: $(STAMP)  ## a small part of the paper's experiments, for real
+	rm -rf build/reproduction
+	$(BIN)/apfex reproduce table2 --datasets heart,german --seeds 1 --out build/reproduction
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -28,6 +33,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade --constraint constraints.txt pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,bench,boosting]"
+	@command -v chromium > /dev/null || echo "No chromium here: the browser tests of the report are skipped (apt-get install chromium)."
 	touch $(STAMP)
 
 clean:

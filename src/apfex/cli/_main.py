@@ -1,0 +1,98 @@
+"""The edge: what a command raises becomes a line on stderr and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+_INTERRUPTED, _BROKEN_PIPE = 130, 141
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Words after ``apfex``; those of the process by default.
+
+    Returns
+    -------
+    int
+        0 fine, 1 a gate was hit or a rerun differs, 2 usage or data error, 130 Ctrl-C, 141 nobody
+        reads any more. The environment variable ``APFEX_DEBUG`` shows where an error comes from.
+
+    Examples
+    --------
+    >>> main(["--version"])  # doctest: +ELLIPSIS
+    apfex 0...
+    0
+    """
+    from apfex.cli._app import app
+    from apfex.cli._screen import Screen
+
+    screen = Screen()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = lambda message, *_, **__: screen.warn(str(message))
+        try:
+            code = app(arguments, prog_name="apfex", standalone_mode=False)
+            sys.stdout.flush()
+        except KeyboardInterrupt:
+            return _stop(screen)
+        except BrokenPipeError:
+            return _close_pipe()
+        except SystemExit as error:  # by typer: 1 after a broken pipe, 0 after completion
+            return _close_pipe() if error.code == 1 else 0
+        except Exception as error:
+            return _tell(error, screen)
+    if code == _INTERRUPTED:
+        return _stop(screen)
+    return code if isinstance(code, int) else 0
+
+
+def _tell(error: Exception, screen: Any) -> int:
+    """A line or two; the traceback only for those who ask for it."""
+    if os.environ.get("APFEX_DEBUG"):
+        traceback.print_exc()
+    screen.error(_message(error))
+    return 2
+
+
+def _message(error: Exception) -> str:
+    from apfex.cli._errors import CommandError
+
+    if hasattr(error, "format_message"):  # wrong usage, as typer found it
+        return f"{_usage(error)}"
+    if isinstance(error, MemoryError):
+        return f"There is not enough memory: {error or 'use fewer rows or columns'}"
+    if isinstance(error, CommandError | ValueError | TypeError | OSError | ImportError):
+        return str(error) or type(error).__name__
+    return (
+        f"{type(error).__name__}: {error}. This should not have happened; APFEX_DEBUG=1 shows "
+        "where it did."
+    )
+
+
+def _usage(error: Any) -> str:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "apfex"
+    return f"{error.format_message()} (see {command} --help)"
+
+
+def _stop(screen: Any) -> int:
+    screen.error("Stopped.")
+    return _INTERRUPTED
+
+
+def _close_pipe() -> int:
+    """Whoever read our output has gone: no gate was hit, but nobody can say that all is fine."""
+    with suppress(OSError, ValueError):  # Python must not complain of it at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return _BROKEN_PIPE

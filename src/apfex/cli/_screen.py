@@ -1,0 +1,151 @@
+"""What is printed, and where: results on stdout, everything else on stderr.
+
+With ``--json`` the only thing on stdout is one JSON document. Nothing that comes from data is ever
+read as markup, and control characters are shown, not obeyed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+_JOINER = "\u200d"  # holds emoji together
+_WIDE = 200  # columns where nobody looks at once, as in a pipe
+
+
+def shown(text: object, most: int | None = None) -> str:
+    """A name from data for a terminal: control characters and changes of direction are shown."""
+    safe = "".join(
+        mark if mark.isprintable() or mark == _JOINER else ascii(mark)[1:-1] for mark in str(text)
+    )
+    return safe if most is None or len(safe) <= most else safe[: most - 1] + "…"
+
+
+class Screen:
+    """Where a command talks to its user.
+
+    Parameters
+    ----------
+    as_json : bool
+        Whether stdout is kept for one JSON document.
+    """
+
+    def __init__(self, as_json: bool = False) -> None:
+        self.as_json = as_json
+        self.results = _console(stderr=as_json)
+        self.asides = _console(stderr=True)
+
+    def say(self, text: str = "") -> None:
+        """A part of the result."""
+        _print(self.results, text)
+
+    def aside(self, text: str, style: str = "dim") -> None:
+        """Something that is no result: what goes on."""
+        _print(self.asides, text, style)
+
+    def warn(self, text: str) -> None:
+        """Something that the user should look at."""
+        _print(self.asides, f"Warning: {text}", "yellow")
+
+    def error(self, text: str) -> None:
+        """Why it went no further."""
+        _print(self.asides, f"Error: {text}", "bold red")
+
+    def facts(self, facts: Mapping[str, str]) -> None:
+        """A few lines of a name and what it is."""
+        from rich.table import Table
+
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+        table.add_column(style="bold", no_wrap=True)
+        table.add_column(overflow="fold")
+        for name, fact in facts.items():
+            table.add_row(_lines(name), _lines(fact))
+        _print_table(self.results, table)
+
+    def table(
+        self,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        *,
+        left: Sequence[str] = (),
+        styles: Mapping[str, str] | None = None,
+    ) -> None:
+        """A compact table.
+
+        Parameters
+        ----------
+        columns : names
+        rows : cells
+        left : columns that hold words; the others are right-aligned numbers
+        styles : mapping from the text of a cell to how it is drawn
+        """
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+        for name in columns:
+            table.add_column(
+                _lines(name), justify="left" if name in left else "right", overflow="fold"
+            )
+        for row in rows:
+            table.add_row(*(Text(_lines(cell), (styles or {}).get(cell, "")) for cell in row))
+        _print_table(self.results, table)
+
+    def finish(self, document: Mapping[str, Any]) -> None:
+        """The JSON document, where it was asked for."""
+        if self.as_json:
+            sys.stdout.write(json.dumps(known(document), ensure_ascii=False, allow_nan=False))
+            sys.stdout.write("\n")
+
+
+def known(value: Any) -> Any:
+    """Plain values for JSON; a number that is not known is null."""
+    if isinstance(value, Mapping):
+        return {str(key): known(part) for key, part in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [known(part) for part in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, str | int | bool) else str(value)
+
+
+def _console(*, stderr: bool) -> Console:
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(
+        stderr=stderr,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        width=None if stream.isatty() else _WIDE,
+    )
+
+
+def _print(console: Console, text: str, style: str | None = None) -> None:
+    # In a pipe a line stays a line.
+    console.print(_lines(text), style=style, soft_wrap=not console.is_terminal)
+
+
+def _lines(text: str) -> str:
+    """Whatever is printed was made safe, also where a message quotes data."""
+    return "\n".join(shown(line) for line in text.split("\n"))
+
+
+def _print_table(console: Console, table: Table) -> None:
+    """A file or a pipe gets no spaces at the ends of lines."""
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as caught:
+        console.print(table)
+    console.print("\n".join(line.rstrip() for line in caught.get().splitlines()), soft_wrap=True)

@@ -1,0 +1,174 @@
+"""``audit``: the same figures as the library, a gate, and no guesses."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from apfex import audit
+from apfex.auditing import Audit
+
+WITH = ["--prediction", "approved", "--positive", "yes", "--sensitive", "sex,race"]
+
+
+def test_figures_are_those_of_the_library(apfex, decisions):
+    said = apfex("audit", decisions, *WITH, "--label", "repaid", "--json")
+    assert said.code == 0
+    found = pd.DataFrame(json.loads(said.out)["audit"]["gaps"])
+    frame = pd.read_csv(decisions)
+    wanted = audit(
+        frame["repaid"],
+        frame["approved"],
+        sensitive_features=frame[["sex", "race"]],
+        favorable_label="yes",
+    )
+    pd.testing.assert_frame_equal(found, wanted.gaps, check_dtype=False)
+
+
+def test_without_labels_there_are_selection_rates_only(apfex, decisions):
+    said = apfex("audit", decisions, *WITH)
+    assert "none: selection rates only" in said.out
+    assert "Without --label: tpr left out." in said.out
+    said = apfex("audit", decisions, *WITH, "--criteria", "tpr")
+    assert (said.code, "--criteria tpr needs --label" in said.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("rule", "code"),
+    [
+        ("dp_gap > 0.05", 1),
+        ("dp_gap > 0.9", 0),
+        ("dp_gap.lower > 0.05", 1),
+        ("dp_gap[race] > 0.1", 0),
+        ("dp_gap[sex].lower > 0.05", 1),
+        ("violation", 1),
+    ],
+)
+def test_a_gate_decides_the_exit_code(apfex, decisions, rule, code):
+    said = apfex("audit", decisions, *WITH, "--fail-on", rule)
+    assert said.code == code
+    assert f"{'HIT ' if code else 'pass'}  {rule}" in said.out
+    document = json.loads(apfex("audit", decisions, *WITH, "--fail-on", rule, "--json").out)
+    assert document["hit"] is bool(code)
+
+
+def test_several_gates_are_all_told(apfex, decisions):
+    rules = ["--fail-on", "dp_gap > 0.9", "--fail-on", "dp_gap > 0.05"]
+    said = apfex("audit", decisions, *WITH, *rules)
+    assert said.code == 1
+    assert "pass  dp_gap > 0.9" in said.out
+    assert "HIT   dp_gap > 0.05" in said.out
+
+
+def test_a_gap_that_is_not_estimable_hits_unless_allowed(apfex, tmp_path):
+    path = tmp_path / "d.csv"
+    pd.DataFrame({"g": ["a"] * 50 + ["b"] * 3, "d": [0, 1] * 26 + [1]}).to_csv(path, index=False)
+    arguments = [
+        "audit",
+        path,
+        "--prediction",
+        "d",
+        "--sensitive",
+        "g",
+        "--fail-on",
+        "dp_gap > 0.5",
+    ]
+    said = apfex(*arguments)
+    assert (said.code, "not estimable, too few rows" in said.out) == (1, True)
+    said = apfex(*arguments, "--allow-not-estimable")
+    assert (said.code, "not estimable, too few rows" in said.out) == (0, True)
+
+
+def test_scores_need_a_threshold(apfex, decisions):
+    scores = ["audit", decisions, "--prediction", "score", "--sensitive", "sex"]
+    said = apfex(*scores)
+    assert said.code == 2
+    assert "must hold decisions, got numbers from" in said.err
+    assert "--threshold 0" in said.err
+    said = apfex(*scores, "--threshold", "0.6", "--json")
+    document = json.loads(said.out)["audit"]
+    plain = json.loads(apfex("audit", decisions, *WITH[:4], "--sensitive", "sex", "--json").out)
+    assert document["gaps"] == plain["audit"]["gaps"]
+    assert document["thresholds"]
+    said = apfex("audit", decisions, *WITH, "--threshold", "0.5")
+    assert (said.code, "--threshold needs numbers" in said.err) == (2, True)
+
+
+def test_rows_without_a_decision_are_not_left_out_unasked(apfex, decisions):
+    frame = pd.read_csv(decisions)
+    frame.loc[:9, "approved"] = None
+    frame.loc[5:11, "repaid"] = None
+    frame.to_csv(decisions, index=False)
+    said = apfex("audit", decisions, *WITH, "--label", "repaid")
+    assert said.code == 2
+    assert "no value of approved in 10 and of repaid in 7 of 800 rows" in said.err
+    said = apfex("audit", decisions, *WITH, "--label", "repaid", "--drop-missing")
+    assert "788 rows; 12 without a value dropped" in said.out
+
+
+def test_a_folder_has_page_json_and_record(apfex, decisions, tmp_path):
+    out = tmp_path / "audited"
+    said = apfex("audit", decisions, *WITH, "--out", out)
+    assert str(out / "report.html") in said.out
+    assert sorted(p.name for p in out.iterdir()) == ["audit.json", "report.html", "run.json"]
+    assert Audit.from_json((out / "audit.json").read_text()).n_rows == 800
+    (out / "report.html").unlink()
+    assert apfex("report", out).code == 0
+    assert (out / "report.html").exists()
+    said = apfex("audit", decisions, *WITH, "--out", out)
+    assert (said.code, "exists already" in said.err) == (2, True)
+
+
+def test_names_from_data_are_text(apfex, tmp_path):
+    names = ["[red]x[/red]", "<b>", 'a "q" b', "👩‍🚀", "\u202eevil", "=1+1", "שלום", "\x1b[31m"]
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"[bold]g": rng.choice(names, 900), "d": rng.integers(0, 2, 900)})
+    frame.to_parquet(tmp_path / "d.parquet")
+    arguments = ["audit", tmp_path / "d.parquet", "--prediction", "d", "--sensitive", "[bold]g"]
+    said = apfex(*arguments, "--out", tmp_path / "out")
+    assert said.code == 0
+    assert "[bold]g" in said.out
+    assert not {"\u202e", "\x1b"} & set(said.out)
+    found = json.loads(apfex(*arguments, "--json").out)["audit"]["groups"]
+    assert any("[red]x[/red]" in row["group"] for row in found)
+    assert "<b>" not in (tmp_path / "out" / "report.html").read_text().replace("<body>", "")
+
+
+def test_many_levels_are_audited_with_a_note(apfex, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.integers(0, 2000, 6000), "d": rng.integers(0, 2, 6000)})
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    arguments = ["audit", tmp_path / "d.csv", "--prediction", "d", "--sensitive", "age"]
+    said = apfex(*arguments)
+    assert said.code == 0
+    assert "for ranges: --bins age=670,1300" in said.out
+    assert len(said.out.splitlines()) < 30
+    assert "3 groups" in apfex(*arguments, "--bins", "age=670,1300").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--prediction", "aproved", "--sensitive", "sex"], "did you mean 'approved'?"),
+        (["--prediction", "approved", "--sensitive", "sex"], "--positive yes"),
+        (["--prediction", "approved", "--positive", "yes"], "--sensitive must name columns"),
+        ([*WITH, "--label", "approved"], "--prediction and --label must name different columns"),
+        ([*WITH, "--fail-on", "tpr_gap > 1"], "the criterion 'tpr' is not audited"),
+        ([*WITH, "--fail-on", "dp > 1"], "--fail-on must read as"),
+        ([*WITH, "--confidence", "2"], "confidence must lie between 0.5 and 0.999"),
+        ([*WITH, "--bins", "age=3"], "not among --sensitive"),
+        (["--sensitive", "sex"], "Missing option '--prediction'"),
+    ],
+)
+def test_bad_options_are_told(apfex, decisions, tmp_path, arguments, words):
+    said = apfex("audit", decisions, "--out", tmp_path / "out", *arguments)
+    assert said.code == 2
+    assert words in said.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_group_is_none(apfex, tmp_path):
+    (tmp_path / "d.csv").write_text("g,d\na,1\na,0\n")
+    said = apfex("audit", tmp_path / "d.csv", "--prediction", "d", "--sensitive", "g")
+    assert (said.code, "--sensitive must tell groups apart" in said.err) == (2, True)

@@ -1,0 +1,104 @@
+"""The edge: messages, warnings and what is printed where."""
+
+import json
+import sys
+import warnings
+
+import pytest
+
+from apfex.cli import _main, main
+from apfex.cli._errors import CommandError, listed, nearest
+from apfex.cli._screen import Screen, known, shown
+
+
+def raising(error):
+    def command(*_, **__):
+        raise error
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (CommandError("no such column"), "Error: no such column"),
+        (ValueError("n must be 1"), "Error: n must be 1"),
+        (OSError(28, "No space left on device"), "No space left"),
+        (MemoryError(), "not enough memory"),
+        (KeyError("x"), "KeyError: 'x'. This should not have happened; APFEX_DEBUG=1"),
+    ],
+)
+def test_errors_are_a_line_and_exit_code_two(apfex, monkeypatch, error, words):
+    monkeypatch.setattr("apfex.cli._app.app", raising(error))
+    said = apfex("report", "x")
+    assert said.code == 2
+    assert words in said.err
+    assert len(said.err.splitlines()) == 1
+
+
+def test_ctrl_c_is_130(apfex, monkeypatch):
+    monkeypatch.setattr("apfex.cli._app.app", raising(KeyboardInterrupt()))
+    said = apfex("report", "x")
+    assert (said.code, said.err) == (130, "Error: Stopped.\n")
+
+
+def test_warnings_are_lines_on_stderr(apfex, monkeypatch):
+    def command(*_, **__):
+        warnings.warn("look at this", stacklevel=1)
+        warnings.warn("old", DeprecationWarning, stacklevel=1)
+
+    monkeypatch.setattr("apfex.cli._app.app", command)
+    before = warnings.showwarning
+    said = apfex("report", "x")
+    assert (said.code, said.out, said.err) == (0, "", "Warning: look at this\n")
+    assert warnings.showwarning is before
+
+
+def test_markup_and_control_characters_are_shown(capsys):
+    screen = Screen()
+    screen.say("[red]x[/red] :smile:")
+    screen.facts({"[b]": shown("\x1b[31m\u202e")})
+    screen.table(["[i]"], [["[/]"]], left=("[i]",), styles={"[/]": "red"})
+    screen.warn("[/nothing]")
+    screen.error("\x1b]0;title\x07")
+    out, err = capsys.readouterr()
+    assert "[red]x[/red] :smile:" in out
+    assert "\\x1b[31m\\u202e" in out
+    assert all(mark in out for mark in ("[/]", "[i]", "[b]"))
+    assert err == "Warning: [/nothing]\nError: \\x1b]0;title\\x07\n"
+
+
+def test_a_line_in_a_pipe_stays_a_line_without_spaces_at_its_end(capsys):
+    screen = Screen()
+    screen.say("word " * 60)
+    screen.facts({"a": "b", "long name": "c"})
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert lines[1:] == ["a          b", "long name  c"]
+
+
+def test_json_has_no_nan(capsys):
+    Screen(as_json=True).finish({"gap": float("nan"), "n": 1, "path": sys})
+    assert json.loads(capsys.readouterr().out)["gap"] is None
+    assert known([1.5, float("inf"), None, True, "a"]) == [1.5, None, None, True, "a"]
+    Screen().finish({"gap": 1})
+    assert capsys.readouterr().out == ""
+
+
+def test_the_nearest_name():
+    assert nearest("Incme ", ["age", "income"]) == "income"
+    assert nearest("zebra", ["age", "income"]) is None
+    assert listed([str(i) for i in range(20)], 3) == "0, 1, 2 and 17 more"
+
+
+def test_long_names_are_cut():
+    assert shown("x" * 50, 10) == "x" * 9 + "…"
+    assert shown("👩\u200d🚀") == "👩\u200d🚀"
+
+
+def test_help_is_no_error(apfex):
+    assert main is _main.main
+    said = apfex()
+    assert (said.code, said.err) == (0, "")
+    assert apfex("explore", "--help").code == 0
+    assert apfex("explore", "-h").code == 0

@@ -1,0 +1,146 @@
+"""``predict``: the model's own decisions, in the words of the file."""
+
+import csv
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.cli.conftest import people
+
+from apfex import load
+
+
+@pytest.fixture
+def new(tmp_path):
+    path = tmp_path / "new.csv"
+    frame = people(60, seed=1).drop(columns=["sex", "origin", "hired"])
+    frame.insert(0, "id", [f"{i:04}" for i in range(60)])
+    frame.to_csv(path, index=False)
+    return path
+
+
+def read(path):
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+@pytest.mark.parametrize("point", [None, 0, 1])
+def test_decisions_are_those_of_the_point(apfex, finished, new, tmp_path, point):
+    out = tmp_path / "out.csv"
+    chosen = [] if point is None else ["--point", point]
+    said = apfex("predict", finished, new, *chosen, "--out", out)
+    assert said.code == 0
+    clf = load(finished / "model")
+    clf = clf if point is None else clf.at(point)
+    frame = pd.read_csv(new)[list(clf.feature_names_in_)]
+    words = {"0 = rejected": "rejected", "1 = hired": "hired"}
+    rows = read(out)
+    assert [row["prediction"] for row in rows] == [words[w] for w in clf.predict(frame)]
+    assert [float(row["probability"]) for row in rows] == clf.predict_proba(frame)[:, 1].tolist()
+    assert f"by point {clf.point_}" in said.out
+
+
+def test_cells_stay_and_formulas_are_made_safe(apfex, finished, new, tmp_path):
+    said = apfex("predict", finished, new, "--out", tmp_path / "out.csv")
+    before, after = read(new), read(tmp_path / "out.csv")
+    assert [row["id"] for row in before] == [row["id"] for row in after]
+    assert [row["merit_1"] for row in before] == [row["merit_1"] for row in after]
+    changed = [b["town"] for b, a in zip(before, after, strict=True) if a["town"] != b["town"]]
+    assert set(changed) == {"=HYPERLINK(1)"}
+    assert f"{len(changed)} cells of text begin with" in said.err
+    assert "apostrophe" in said.err
+
+
+def test_parquet_in_parquet_out(apfex, finished, new, tmp_path):
+    frame = pd.read_csv(new, dtype={"id": "str"})
+    frame.to_parquet(tmp_path / "new.parquet")
+    apfex("predict", finished, tmp_path / "new.parquet", "--out", tmp_path / "out.parquet")
+    apfex("predict", finished, new, "--out", tmp_path / "out.csv")
+    one, two = pd.read_parquet(tmp_path / "out.parquet"), pd.read_csv(tmp_path / "out.csv")
+    assert one["prediction"].tolist() == two["prediction"].tolist()
+    assert np.allclose(one["probability"], two["probability"], rtol=0, atol=0)
+    assert one["town"].tolist() == frame["town"].tolist()  # nothing to run in Parquet
+
+
+def test_text_that_looks_like_numbers_is_still_text(apfex, finished, new, tmp_path):
+    frame = pd.read_csv(new).assign(town=12)
+    frame.to_csv(new, index=False)
+    assert apfex("predict", finished, new, "--out", tmp_path / "out.csv").code == 0
+
+
+def test_nothing_is_replaced_without_force(apfex, finished, new, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert apfex("predict", finished, new).code == 0
+    before = (tmp_path / "new-predictions.csv").read_bytes()
+    said = apfex("predict", finished, new, "--point", 0)
+    assert (said.code, "exists already" in said.err) == (2, True)
+    assert (tmp_path / "new-predictions.csv").read_bytes() == before
+    assert apfex("predict", finished, new, "--point", 0, "--force").code == 0
+    said = apfex("predict", finished, new, "--out", new, "--force")
+    assert (said.code, "must not be" in said.err) == (2, True)
+
+
+def test_stdout_is_csv_alone(apfex, finished, new):
+    said = apfex("predict", finished, new, "--out", "-")
+    assert len(list(csv.DictReader(said.out.splitlines()))) == 60
+    assert "60 rows decided" in said.err
+    said = apfex("predict", finished, new, "--out", "-", "--json")
+    assert (said.code, "both want stdout" in said.err) == (2, True)
+
+
+def test_json(apfex, finished, new, tmp_path):
+    said = apfex("predict", finished, new, "--out", tmp_path / "o.csv", "--json")
+    assert json.loads(said.out)["rows"] == 60
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "words"),
+    [
+        ({"drop": "town"}, [], "lacks columns of the run: town."),
+        ({"rename": ("town", "Town ")}, [], "is 'Town ' meant to be town?"),
+        ({"text": "merit_1"}, [], "merit_1 must hold numbers as it did in the run, got 'about 3'"),
+        ({"add": "prediction"}, [], "has a column 'prediction' already"),
+        ({}, ["--point", "99"], "--point must be from 0 to"),
+        ({}, ["--out", "no/such/place.csv"], "needs the folder no/such"),
+        ({}, ["--out", "out.xlsx"], "must end in .csv"),
+        ({}, ["--out", "."], "is a folder"),
+    ],
+)
+def test_bad_rows_and_options(apfex, finished, new, change, arguments, words):
+    frame = pd.read_csv(new)
+    if "drop" in change:
+        frame = frame.drop(columns=change["drop"])
+    if "rename" in change:
+        frame = frame.rename(columns=dict([change["rename"]]))
+    if "text" in change:
+        frame = frame.astype({change["text"]: object})
+        frame.loc[7, change["text"]] = "about 3"
+    if "add" in change:
+        frame[change["add"]] = 1
+    frame.to_csv(new, index=False)
+    said = apfex("predict", finished, new, *arguments)
+    assert said.code == 2
+    assert words in said.err
+
+
+def test_another_prefix_keeps_both(apfex, finished, new, tmp_path):
+    pd.read_csv(new).assign(prediction="old").to_csv(new, index=False)
+    said = apfex("predict", finished, new, "--prefix", "new_", "--out", tmp_path / "o.csv")
+    assert said.code == 0
+    assert read(tmp_path / "o.csv")[0]["prediction"] == "old"
+    assert "new_prediction" in read(tmp_path / "o.csv")[0]
+
+
+def test_what_is_no_run_is_told(apfex, new, tmp_path):
+    (tmp_path / "half").mkdir()
+    said = apfex("predict", tmp_path / "half", new)
+    assert (said.code, "it has no run.json, so it was not finished" in said.err) == (2, True)
+    assert "There is no run" in apfex("predict", tmp_path / "none", new).err
+    other = tmp_path / "half" / "run.json"
+    other.write_text('{"kind": "apfex.run", "schema_version": 99, "versions": {"apfex": "9.0"}}')
+    assert "use the version that wrote it (apfex 9.0)" in apfex("predict", other, new).err
+    other.write_text("{")
+    assert "must be JSON" in apfex("predict", other, new).err
+    other.write_text("[]")
+    assert "is no record of a run" in apfex("predict", other, new).err

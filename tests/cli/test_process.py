@@ -1,0 +1,146 @@
+"""Real processes: start, pipes, Ctrl-C, exit codes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from tests.cli.conftest import COLUMNS
+
+import apfex
+from apfex import make_biased
+
+COMMAND = [sys.executable, "-m", "apfex.cli"]
+SCRIPT = Path(sys.executable).with_name("apfex")
+
+
+def run(*arguments, **options):
+    done = subprocess.run(
+        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=120, **options
+    )
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_the_version_and_the_help_come_from_the_process():
+    done = run("--version")
+    assert (done.returncode, done.stdout) == (0, f"apfex {apfex.__version__}\n")
+    done = run()
+    assert done.returncode == 0
+    assert "apfex explore adult" in done.stdout
+
+
+@pytest.mark.skipif(not SCRIPT.exists(), reason="not installed as a command")
+def test_the_command_is_installed():
+    done = subprocess.run([SCRIPT, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"apfex {apfex.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["explore", "--help"], ["audit", "--help"]])
+def test_help_loads_nothing_heavy(arguments):
+    code = (
+        "import sys; from apfex.cli import main; main(sys.argv[1:]); "
+        "print([m for m in ('torch', 'numpy', 'pandas', 'pyarrow', 'sklearn') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_usage_errors_are_one_line():
+    done = run("audti")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (
+        done.stderr == "Error: No such command 'audti'. Did you mean 'audit'? (see apfex --help)\n"
+    )
+
+
+def test_a_reader_that_leaves_early_gets_no_complaint():
+    """As in ``apfex --help | head``: stdout is closed before anything was written."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as pipe:
+        done = subprocess.run(
+            [*COMMAND, "--help"], stdout=pipe, stderr=subprocess.PIPE, text=True, timeout=120
+        )
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.slow
+def test_a_gate_ends_the_process_with_one(decisions):
+    arguments = ["audit", decisions, "--prediction", "approved", "--positive", "yes"]
+    done = run(*arguments, "--sensitive", "sex", "--fail-on", "violation", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["hit"] is True
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="there Ctrl-C is no signal")
+def test_ctrl_c_leaves_no_half_run(tmp_path):
+    data = make_biased(20_000, random_state=0)
+    frame = pd.concat([data.X, data.sensitive], axis=1).assign(hired=data.y)
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    arguments = ["explore", "people.csv", "--label", "hired", "--sensitive", "sex,origin"]
+    process = subprocess.Popen(
+        [*COMMAND, *arguments, "--out", "run"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("Training"):
+            process.send_signal(signal.SIGINT)
+            break
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "Error: Stopped."
+    assert "Traceback" not in err
+    assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
+
+
+def test_a_traceback_is_there_for_those_who_ask():
+    done = subprocess.run(
+        [*COMMAND, "datasets", "fetch", "none"],
+        env=os.environ | {"APFEX_DEBUG": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+
+
+def test_completion_of_the_shell():
+    done = subprocess.run(
+        COMMAND,
+        env=os.environ
+        | {"_APFEX_COMPLETE": "complete_bash", "COMP_WORDS": "apfex re", "COMP_CWORD": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert {"report", "rerun"} <= set(done.stdout.split())
+
+
+@pytest.mark.slow
+def test_the_whole_way_in_processes(table, tmp_path):
+    """From a file to a front, decisions and their audit, each in a process of its own."""
+    done = run("explore", table, *COLUMNS, "--model", "linear", "--points", 3, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "apfex-people/report.html" in done.stdout
+    done = run("predict", "apfex-people", table, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    decided = "people-predictions.csv"
+    arguments = ["--prediction", "prediction", "--label", "hired", "--positive", "hired"]
+    done = run("audit", decided, *arguments, "--sensitive", "sex,origin", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    done = run("rerun", "apfex-people/run.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "The same as" in done.stdout
