@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from apfex.auditing import audit
     from apfex.constraints import Constraint
     from apfex.datasets import load_dataset, make_biased
-    from apfex.estimator import APFExClassifier
+    from apfex.estimator import APFExClassifier, load
     from apfex.front import ParetoFront
     from apfex.groups import Groups, make_groups
     from apfex.objectives import CrossEntropy, FairnessLoss, Objectives
@@ -35,6 +35,7 @@ __all__ = [
     "Objectives",
     "ParetoFront",
     "audit",
+    "load",
     "load_dataset",
     "make_biased",
     "make_groups",
@@ -50,6 +51,7 @@ _HOMES = {
     "Objectives": "objectives",
     "ParetoFront": "front",
     "audit": "auditing",
+    "load": "estimator",
     "load_dataset": "datasets",
     "make_biased": "datasets",
     "make_groups": "groups",

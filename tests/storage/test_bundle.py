@@ -62,7 +62,7 @@ def test_what_is_written_comes_back_bit_by_bit(tmp_path):
         assert array.dtype == ARRAYS[name].dtype
         assert array.shape == ARRAYS[name].shape
         assert array.view(-1).view(torch.uint8).equal(ARRAYS[name].view(-1).view(torch.uint8))
-        assert array.data_ptr() % 16 == 0
+        assert array.data_ptr() % 64 == 0  # as torch allocates, so that sums round alike
     assert os.listdir(tmp_path / "deep") == ["new"]
 
 
@@ -99,7 +99,9 @@ def test_a_file_that_was_cut_off_is_found(tmp_path):
         data = path.read_bytes()
         for length in range(0, len(data), 1 + len(data) // 20):
             path.write_bytes(data[:length])
-            with pytest.raises(ValueError, match=f"{path.name}' (is damaged|must be JSON)"):
+            found = f"it has {length} bytes where the manifest says {len(data)}"
+            found = "must be JSON" if path.name == "manifest.json" else f"is damaged: {found}"
+            with pytest.raises(ValueError, match=f"{path.name}' {found}"):
                 read(folder)
         path.write_bytes(data)
 
@@ -291,5 +293,5 @@ def test_what_cannot_be_stored_is_refused_before_anything_is_written(tmp_path):
 
 def test_a_parent_that_is_a_file_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match=r"file/new' could not be written: (Not a dir|File exists)"):
-        write(tmp_path / "file" / "new")
+    with pytest.raises(NotADirectoryError, match=r"new' could not be written: '.*file' is a file"):
+        write(tmp_path / "file" / "deep" / "new")

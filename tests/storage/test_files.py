@@ -88,6 +88,7 @@ def test_no_room_leaves_what_was_there_and_nothing_else(tmp_path):
     ).stdout
     assert told.startswith("OSError 27 ")
     assert "could not be written: File too large. What was there before is unchanged" in told
+    assert "make room, or choose another place." in told
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["note.txt"]
 

@@ -36,7 +36,7 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, pd.Index):
         return a.dtype == b.dtype and same(a.tolist(), b.tolist())
     if isinstance(a, float):
-        return math.copysign(1, a) == math.copysign(1, b) and (a == b or (a != a and b != b))
+        return (a != a and b != b) or (a == b and math.copysign(1, a) == math.copysign(1, b))
     return repr(a) == repr(b)
 
 

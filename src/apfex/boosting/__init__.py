@@ -1,5 +1,6 @@
 """Boosted trees: the same front, with XGBoost."""
 
+from apfex.boosting._arrays import EnsembleArrays, TreeArrays
 from apfex.boosting._cells import TreeCells, TreeKind
 from apfex.boosting._grow import grow_trunk
 from apfex.boosting._members import BoostedMembers, RepairedTrees, boost_members
@@ -8,8 +9,10 @@ from apfex.boosting._trees import Trees, TreeSettings, import_xgboost, quantise
 
 __all__ = [
     "BoostedMembers",
+    "EnsembleArrays",
     "RepairedTrees",
     "Strategic",
+    "TreeArrays",
     "TreeCells",
     "TreeKind",
     "TreeSettings",

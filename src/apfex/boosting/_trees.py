@@ -12,6 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from apfex.boosting._arrays import EnsembleArrays, check_trees, read_ensemble
+
 if TYPE_CHECKING:
     from xgboost import Booster, DMatrix
 
@@ -200,3 +202,25 @@ class Trees(nn.Module):
         margins = self.booster.inplace_predict(inputs, predict_type="margin")
         own = margins.reshape(len(inputs), -1)[: len(x)].copy()  # XGBoost writes there again
         return torch.from_numpy(own).to(x)
+
+    def to_json(self) -> bytes:
+        """The ensemble in XGBoost's own JSON, exact to the last bit."""
+        return bytes(self.booster.save_raw(raw_format="json"))
+
+    @staticmethod
+    def from_json(data: bytes) -> Trees:
+        """The ensemble that ``to_json`` has stored; one that is not sound is refused."""
+        check_trees(data)
+        booster = import_xgboost().Booster()
+        try:
+            booster.load_model(bytearray(data))
+        except import_xgboost().core.XGBoostError as error:
+            reason = next(iter(str(error).splitlines()), "")
+            raise ValueError(
+                f"data must be a booster in XGBoost's JSON, got {reason!r}."
+            ) from error
+        return Trees(booster)
+
+    def to_arrays(self) -> EnsembleArrays:
+        """The ensemble as plain arrays."""
+        return read_ensemble(self.to_json(), lambda x: self(torch.from_numpy(x)).numpy())

@@ -2,5 +2,6 @@
 
 from apfex.estimator._classifier import APFExClassifier
 from apfex.estimator._front import Front, Point
+from apfex.estimator._load import load
 
-__all__ = ["APFExClassifier", "Front", "Point"]
+__all__ = ["APFExClassifier", "Front", "Point", "load"]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -30,6 +32,8 @@ from apfex.estimator._inputs import (
     read_weights,
     split_columns,
 )
+from apfex.estimator._onnx import export_onnx
+from apfex.estimator._save import save_classifier
 from apfex.estimator._settings import read_bounds, read_settings
 
 if TYPE_CHECKING:
@@ -134,8 +138,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     A trivial model takes no other off the front; one at most is shown. A group without rows that
     count among the validation rows is left out of the gap, with a warning; if fewer than two
     groups are left, ``fit`` refuses. Columns that are constant, or missing throughout, are left
-    out. A single row of a class is for training. A fitted classifier holds labels and groups of
-    the rows that chose its points (for intervals at other confidences), and so does its pickle.
+    out. A single row of a class is for training. A fitted classifier holds no rows, but counts of
+    those that chose its points, by group (for intervals at other confidences); so do its pickle
+    and the folder that ``save`` makes, from which :func:`apfex.load` has it back.
 
     Examples
     --------
@@ -148,6 +153,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     >>> clf.predict(data.X).shape
     (600,)
     """
+
+    n_features_in_: int
+    feature_names_in_: np.ndarray
 
     __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012 - scikit-learn's protocol
     __metadata_request__score = {"sensitive_features": True}  # noqa: RUF012
@@ -252,7 +260,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.front_, self._encoder = explore(rows, settings, favorable, seed)
-        self._groups = rows.crossing if settings.group_thresholds else None
+        nobody = np.arange(0)  # which groups there are is needed, not who is in them
+        known = None if rows.crossing is None else rows.crossing.take(nobody)
+        self._groups = known if settings.group_thresholds else None
         self.point_ = self.front_.first_choice(settings.bounds)
         return self
 
@@ -416,6 +426,49 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         first, second = (self.at(p)._predict_with(X, sensitive_features) for p in (i, j))
         favorable = self.classes_[class_code(self.classes_, self.favorable_label)]
         return compare_decisions(first, second, groups, favorable)
+
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Store the whole front in a folder, from which :func:`apfex.load` has it back exactly.
+
+        Parameters
+        ----------
+        folder : str or path
+            One that is not there yet.
+        overwrite : bool
+            Whether to replace what was saved there before, once the new one is whole.
+
+        Returns
+        -------
+        Path
+            Of the folder: arrays in safetensors, all else in JSON (trees in XGBoost's own), no
+            pickle. Of a module of your own class the numbers are stored, and not the code.
+        """
+        return save_classifier(self, folder, overwrite)
+
+    def to_onnx(self, path: str | os.PathLike[str]) -> Path:
+        """Write the point in use as an ONNX file, from the columns of a table to the label.
+
+        Parameters
+        ----------
+        path : str or path
+            A file that is there is replaced.
+
+        Returns
+        -------
+        Path
+            Of the file. Its inputs are the columns: numbers float64 [n, 1], with NaN where they are
+            missing, texts [n, 1]; one matrix "X" where ``fit`` was given an array of numbers; with
+            ``group_thresholds`` also "group", places among the groups. Its metadata ``"apfex"``
+            list them, and say how a missing text is written. Outputs are "label",
+            "probabilities" and "scores".
+
+        Notes
+        -----
+        Networks and linear models give the scores of ``decision_function`` up to 1e-9; trees, and
+        modules of yours, which count in float32, up to 1e-4. Modules of a class of your own are
+        refused. Needs the package onnx: ``pip install "apfex[onnx]"``.
+        """
+        return export_onnx(self, path)
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that missing values and categories are fine."""

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from apfex.groups import Groups
-from apfex.metrics import CRITERIA, GapInterval, gap_inference, read_criteria
+from apfex.metrics import CRITERIA, read_criteria
 from apfex.rates import GroupIndex, RateName, gap, rate_sums
 
 
@@ -75,36 +73,6 @@ class Criteria:
             torch.stack([by_rate[rate] for rate in CRITERIA[name]]).amax(0) for name in self.names
         ]
         return torch.stack(columns, -1) if columns else decisions.new_zeros(len(decisions), 0)
-
-
-def gap_of_classes(
-    y: np.ndarray,
-    decisions: np.ndarray,
-    rate: RateName,
-    groups: Groups,
-    sample_weight: np.ndarray | None,
-    n_classes: int,
-    confidence: float = 0.95,
-) -> GapInterval:
-    """The interval of the largest gap over classes; labels and decisions are codes.
-
-    Where just two of several classes occur, ``metrics`` would take them for a binary label.
-    """
-    present = np.union1d(y, decisions).tolist()
-    positives = present if n_classes > 2 and len(present) <= 2 else [1]
-    found = [
-        gap_inference(
-            y,
-            decisions,
-            rate=rate,
-            sensitive_features=groups,
-            sample_weight=sample_weight,
-            pos_label=positive,
-            confidence=confidence,
-        )
-        for positive in positives
-    ]
-    return max(found, key=lambda interval: (interval.gap == interval.gap, interval.gap))
 
 
 def _largest_known(gaps: Tensor) -> Tensor:

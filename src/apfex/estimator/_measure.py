@@ -5,25 +5,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol, final
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from apfex.estimator._criteria import Criteria, gap_of_classes
+from apfex.estimator._criteria import Criteria
 from apfex.estimator._front import Front, Point
+from apfex.estimator._intervals import Intervals
 from apfex.estimator._settings import Settings
 from apfex.front import non_dominated
 from apfex.groups import Groups
-from apfex.metrics import (
-    GapInterval,
-    NotEstimableWarning,
-    accuracy,
-    balanced_accuracy,
-    group_rates,
-)
+from apfex.metrics import NotEstimableWarning, accuracy, balanced_accuracy, group_rates
 from apfex.rates import GroupIndex, rate_sums
 
 _GAINED = 0.005
@@ -258,7 +252,6 @@ def _point(
     candidate: Candidate, held: Held, settings: Settings, favorable: int, base: np.ndarray
 ) -> Point:
     decisions, weight = candidate.decisions, held.sample_weight
-    criteria = settings.criteria
     right = (decisions == held.y).astype(int)
     rates = group_rates(
         None, right, rate="dp", sensitive_features=held.crossing, sample_weight=weight
@@ -267,11 +260,13 @@ def _point(
     worst = int(np.nanargmin(accuracies))
     change = _favorable_rates(decisions, held, favorable) - base
     lost = np.array(held.crossing.names)[change < -_GAINED]
-    interval_at = partial(_interval, decisions, held, criteria)
+    interval_at = Intervals.of(
+        held.y, decisions, held.groupings, weight, held.n_classes, settings.criteria
+    )
     return Point(
         error=1 - accuracy(held.y, decisions, sample_weight=weight),
         balanced_error=1 - balanced_accuracy(held.y, decisions, sample_weight=weight),
-        gaps={name: interval_at(name) for name in criteria.names},
+        gaps={name: interval_at(name) for name in settings.criteria.names},
         worst_group=held.crossing.names[worst],
         worst_group_accuracy=float(accuracies[worst]),
         share_positive=float(np.average(decisions == favorable, weights=weight)),
@@ -289,29 +284,6 @@ def _module(candidate: Candidate, settings: Settings) -> nn.Module:
     module = candidate.snapshot.member(candidate.member).cpu().eval()
     is_own = settings.factory is None and settings.init is None
     return module.double() if is_own else module
-
-
-def _interval(
-    decisions: np.ndarray, held: Held, criteria: Criteria, name: str, confidence: float = 0.95
-) -> GapInterval:
-    """The interval of the largest gap among the rates and groupings of a criterion."""
-    found = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotEstimableWarning)  # check_measurable has told
-        for grouping in held.groupings:
-            for rate in criteria.rates_of(name):
-                found.append(
-                    gap_of_classes(
-                        held.y,
-                        decisions,
-                        rate,
-                        grouping,
-                        held.sample_weight,
-                        held.n_classes,
-                        confidence,
-                    )
-                )
-    return max(found, key=lambda interval: interval.gap)
 
 
 def _favorable_rates(decisions: np.ndarray, held: Held, favorable: int) -> np.ndarray:

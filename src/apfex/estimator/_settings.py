@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import torch
 
 from apfex.boosting import TreeSettings
+from apfex.estimator._arguments import check_given
 from apfex.estimator._criteria import Criteria
 from apfex.training import TrainingSettings
 
@@ -143,6 +144,7 @@ class Settings:
 
 def read_settings(given: APFExClassifier) -> Settings:
     """Check the arguments of a classifier."""
+    check_given(given)
     _check_choices(given)
     criteria = Criteria.of(given.criteria)
     models = _read_models(given)

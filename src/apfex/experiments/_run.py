@@ -30,11 +30,10 @@ FORMAT = 1
 """Of records; a reader refuses others."""
 RULES = ("nearest", "fairest", "last")
 """How an epoch is chosen: MAMO's rule, the fairest one that is nearly as accurate as the plain
-network and not constant, the last."""
+network and not constant (the most accurate where there is none: ``met`` is false), the last."""
 _ACCURACY_SPENT = 0.02
 """What "fairest" may lose against the plain network on validation rows."""
-_FRONT_BATCH = 4096
-"""Decisions of so many points are never held at once."""
+_ROUNDING = 1e-9
 
 Record = dict[str, Any]
 
@@ -134,8 +133,8 @@ def _network_record(
     results, ruler = {}, Ruler(trial.test, trial.groupings)
     for name, rule in rules.items():
         chosen = _select(clf, rule, enough)
-        result = ruler.measure(chosen.predict(trial.test.X))
-        results[name] = result | {"epoch": chosen.epoch_}
+        result = ruler.measure(chosen.predict(trial.test.X)) | {"epoch": chosen.epoch_}
+        results[name] = result | _met(clf, rule, enough)
     record = _record(trial, key, settings, results, started)
     record |= _front_of(ruler.trade_offs(clf.predict_archive(trial.test.X)))
     if isinstance(clf, PaperAPFEx):
@@ -147,6 +146,14 @@ def _select(clf: Any, rule: str, enough: float) -> Any:
     with warnings.catch_warnings():  # "no candidate is accurate enough": the most accurate is used
         warnings.simplefilter("ignore", UserWarning)
         return clf.select(rule, enough if rule == "fairest" else None)
+
+
+def _met(clf: Any, rule: str, enough: float) -> Record:
+    """Of "fairest": whether any candidate was accurate enough without being constant."""
+    if rule != "fairest":
+        return {}
+    accurate = (point for point in clf.archive_ if point.values[0] <= 1 - enough + _ROUNDING)
+    return {"met": any(not point.payload.constant for point in accurate)}
 
 
 def _front_of(trade_offs: np.ndarray) -> Record:
@@ -227,9 +234,8 @@ def _run_post_processing(
         chosen = _select(clf, rule, enough)
         decided = chosen.predict(trial.test.X, sensitive_features=trial.test.sensitive[columns])
         placed = {"threshold": chosen.threshold_, "margin": chosen.margin_}
-        results[rule] = ruler.measure(decided) | {
-            name: round(value, DIGITS) for name, value in placed.items()
-        }
+        result = ruler.measure(decided) | {n: round(v, DIGITS) for n, v in placed.items()}
+        results[rule] = result | _met(clf, rule, enough)
     return _record(trial, key, {**settings, "search": clf.search}, results, started)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write_text_atomically(path: str | os.PathLike[str], text: str) -> Path:
@@ -115,9 +118,10 @@ def telling(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        remedy = "make room, or choose" if error.errno in _FULL else "choose"
         told = type(error)(
             f"{str(path)!r} could not be written: {error.strerror or error}. What was there before "
-            "is unchanged; make room, or choose another place."
+            f"is unchanged; {remedy} another place."
         )
         told.errno = error.errno
         raise told from error

@@ -20,6 +20,9 @@ def new_folder(target: Path, belonging: Callable[[Path], set[str]] | None = None
     _check_free(target, belonging)
     draft = beside(target, "tmp")
     with telling(target):
+        above = next(folder for folder in target.parents if folder.exists())
+        if not above.is_dir():
+            raise NotADirectoryError(f"{str(above)!r} is a file")
         target.parent.mkdir(parents=True, exist_ok=True)
         draft.mkdir()
         try:

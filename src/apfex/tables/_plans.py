@@ -15,9 +15,12 @@ from apfex.tables._codes import CodePlan, ValuePlan, check_range
 from apfex.tables._columns import Column
 from apfex.tables._summary import ColumnSummary, LevelSummary, NumberSummary
 
-# With n rows no training value lies further than sqrt(n) deviations out, so this bound never
-# touches them; it keeps a wild value met later from overflowing float32 inside a network.
 FARTHEST = 1e6
+"""Deviations from the mean at which a number is cut off.
+
+With n rows no training value lies further than sqrt(n) out, so this bound never touches them; it
+keeps a wild value met later from overflowing float32 inside a network.
+"""
 
 
 @final

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, final
+from typing import ClassVar, Protocol, final
 
 import torch
 from torch import Tensor, nn
 
 from apfex.training._rules import given_groups
 
-_SHARPNESS = 50.0
-"""Of the bend that keeps scores of several classes positive, and in their order."""
 _SHARES = 11
 """Mixtures of two kinds of models that are tried."""
 
@@ -70,6 +68,10 @@ class RuleModel(nn.Module):
     True
     """
 
+    SHARPNESS: ClassVar[float] = 50.0
+    """Of the bend that keeps scores of several classes positive, and in their order."""
+    SMALLEST: ClassVar[float] = 1e-6
+    """Probability, and distance from 1, below which logits of two classes do not go."""
     rule: Tensor
 
     def __init__(self, cells: CellModel, rule: Tensor) -> None:
@@ -88,8 +90,8 @@ class RuleModel(nn.Module):
             probabilities = given_groups(probabilities, groups)
         scores = probabilities.flatten(1) @ self.rule.flatten(1).T
         if scores.shape[1] == 1:
-            return torch.logit((1 + scores) / 2, eps=1e-6)
-        return torch.nn.functional.softplus(scores, beta=_SHARPNESS).log()
+            return torch.logit((1 + scores) / 2, eps=self.SMALLEST)
+        return torch.nn.functional.softplus(scores, beta=self.SHARPNESS).log()
 
 
 @final
@@ -181,15 +183,31 @@ class OfColumns:
         """Fit the kind to its inputs."""
         own = replace(rows, x=rows.x[:, self.start : self.stop])
         models, unseen = self.kind.fit(own, on_step)
-        return [_Columns(model, self.start, self.stop) for model in models], unseen
+        return [ColumnsModel(model, self.start, self.stop) for model in models], unseen
 
 
-class _Columns(nn.Module):
+@final
+class ColumnsModel(nn.Module):
+    """A model that looks at some of the inputs only.
+
+    Parameters
+    ----------
+    model : module
+    start, stop : int
+        From which input on, and before which.
+
+    Examples
+    --------
+    >>> ColumnsModel(nn.Linear(2, 4), 1, 3)(torch.zeros(5, 3)).shape
+    torch.Size([5, 4])
+    """
+
     def __init__(self, model: nn.Module, start: int, stop: int) -> None:
         super().__init__()
         self.model, self.start, self.stop = model, start, stop
 
     def forward(self, x: Tensor) -> Tensor:
+        """What the model says of its inputs."""
         return self.model(x[:, self.start : self.stop])
 
 

@@ -1,0 +1,182 @@
+"""Modules as plain descriptions and arrays, and back."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+
+from apfex.boosting import RepairedTrees, TreeCells, Trees
+from apfex.estimator._own_modules import OwnModules, write_own
+from apfex.training import CellModel, ColumnsModel, RuleModel
+
+LAYERS: dict[type[nn.Module], tuple[str, ...]] = {
+    nn.BatchNorm1d: ("num_features", "eps", "momentum", "affine", "track_running_stats"),
+    nn.Dropout: ("p",),
+    nn.ELU: ("alpha",),
+    nn.GELU: ("approximate",),
+    nn.Identity: (),
+    nn.LayerNorm: ("normalized_shape", "eps", "elementwise_affine", "bias"),
+    nn.LeakyReLU: ("negative_slope",),
+    nn.Linear: ("in_features", "out_features", "bias"),
+    nn.ReLU: (),
+    nn.Sigmoid: (),
+    nn.SiLU: (),
+    nn.Tanh: (),
+}
+"""Layers of torch that are known by their arguments; others are a user's own."""
+_NAMES = {kind.__name__: kind for kind in LAYERS}
+_ARRAYS = {"weight", "bias", "running_mean", "running_var", "num_batches_tracked"}
+
+
+def is_known(module: nn.Module) -> bool:
+    """Whether a module is made of torch's layers, one after the other, and nothing else."""
+    hooks = (module._forward_hooks, module._forward_pre_hooks)  # they may do anything
+    if any(hooks) or "forward" in vars(module):
+        return False
+    if type(module) is nn.Sequential:
+        return all(is_known(part) for part in module)
+    return type(module) in LAYERS and module.state_dict().keys() <= _ARRAYS
+
+
+@final
+class ModuleWriter:
+    """Describes modules; what several of them share is described once.
+
+    Attributes
+    ----------
+    modules : list of JSON values
+        Parts come before those that they are part of, and are named by their place.
+    arrays : dict from names to tensors
+    files : dict from names to bytes
+        Trees, in XGBoost's own JSON.
+    """
+
+    def __init__(self, n_features: int, n_outputs: int) -> None:
+        self._shape = (n_features, n_outputs)
+        self._places: dict[int, int] = {}
+        self.modules: list[dict[str, Any]] = []
+        self.arrays: dict[str, Tensor] = {}
+        self.files: dict[str, bytes] = {}
+
+    def add(self, module: nn.Module) -> int:
+        """Describe a module, if it is new; its place."""
+        if id(module) not in self._places:
+            described = self._describe(module)
+            self._places[id(module)] = len(self.modules)
+            self.modules.append(described)
+        return self._places[id(module)]
+
+    def _describe(self, module: nn.Module) -> dict[str, Any]:
+        if isinstance(module, RuleModel):
+            rule = self._keep({"rule": module.rule})
+            return {"is": "rule", "cells": self.add(module.cells), "arrays": rule}
+        if isinstance(module, CellModel):
+            parts = [self.add(part) for part in module.models]
+            shape, weights = list(module.shape), list(module.weights)
+            return {"is": "cells", "models": parts, "weights": weights, "shape": shape}
+        if isinstance(module, ColumnsModel):
+            part = self.add(module.model)
+            return {"is": "columns", "model": part, "start": module.start, "stop": module.stop}
+        if isinstance(module, TreeCells):
+            group = None if module.group is None else self.add(module.group)
+            label, shape = self.add(module.label), list(module.shape)
+            return {"is": "tree cells", "label": label, "group": group, "shape": shape}
+        if isinstance(module, RepairedTrees):
+            return {"is": "repaired", "parts": [self.add(module.trunk), self.add(module.repair)]}
+        if isinstance(module, Trees):
+            name = f"trees-{len(self.files)}.json"
+            self.files[name] = module.to_json()
+            return {"is": "trees", "file": name}
+        if not is_known(module):
+            described, arrays = write_own(module, *self._shape)
+            return {"is": "own", "arrays": self._keep(arrays), **described}
+        if isinstance(module, nn.Sequential):
+            # not named_children, which leaves out what occurs twice
+            parts = [[name, self.add(part)] for name, part in module._modules.items() if part]
+            return {"is": "sequence", "parts": parts}
+        return self._layer(module)
+
+    def _layer(self, layer: nn.Module) -> dict[str, Any]:
+        given = {name: getattr(layer, name) for name in LAYERS[type(layer)]}
+        if "bias" in given:
+            given["bias"] = given["bias"] is not None
+        if "normalized_shape" in given:
+            given["normalized_shape"] = list(given["normalized_shape"])
+        arrays = self._keep(layer.state_dict())
+        return {"is": "layer", "type": type(layer).__name__, "given": given, "arrays": arrays}
+
+    def _keep(self, arrays: Mapping[str, Tensor]) -> dict[str, str]:
+        """Names in the file of arrays, by their own names."""
+        names = {}
+        for own, array in arrays.items():
+            names[own] = f"{len(self.arrays)}.{own}"
+            self.arrays[names[own]] = array
+        return names
+
+
+def build_modules(
+    described: Sequence[Mapping[str, Any]],
+    arrays: Mapping[str, Tensor],
+    files: Mapping[str, bytes],
+    own: OwnModules,
+) -> list[nn.Module]:
+    """Modules that :class:`ModuleWriter` has described, in evaluation mode."""
+    built: list[nn.Module] = []
+    for one in described:
+        taken = {name: arrays[key] for name, key in one.get("arrays", {}).items()}
+        built.append(_build(one, built.__getitem__, taken, files, own).eval())
+    return built
+
+
+def _build(
+    one: Mapping[str, Any],
+    part: Callable[[int], Any],  # of those that were built before
+    arrays: Mapping[str, Tensor],
+    files: Mapping[str, bytes],
+    own: OwnModules,
+) -> nn.Module:
+    kind = one["is"]
+    if kind == "rule":
+        return RuleModel(part(one["cells"]), arrays["rule"])
+    if kind == "cells":
+        models = [part(place) for place in one["models"]]
+        return CellModel(models, one["weights"], _pair(one["shape"]))
+    if kind == "columns":
+        return ColumnsModel(part(one["model"]), int(one["start"]), int(one["stop"]))
+    if kind == "tree cells":
+        group = None if one["group"] is None else part(one["group"])
+        return TreeCells(part(one["label"]), group, _pair(one["shape"]))
+    if kind == "repaired":
+        return RepairedTrees(*(part(place) for place in one["parts"]))
+    if kind == "trees":
+        return Trees.from_json(files[one["file"]])
+    if kind == "own":
+        return own.build(one, arrays)
+    if kind == "sequence":
+        return nn.Sequential(OrderedDict((name, part(place)) for name, place in one["parts"]))
+    if kind != "layer":
+        raise KeyError(f"no module is {kind!r}")
+    return _layer(one, arrays)
+
+
+def _layer(one: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> nn.Module:
+    kind = _NAMES[one["type"]]
+    given = {name: one["given"][name] for name in LAYERS[kind]}
+    if not arrays:
+        return kind(**given)
+    with torch.device("meta"):  # shapes alone: the numbers come from the file
+        layer = kind(**given)
+    try:
+        layer.load_state_dict(dict(arrays), assign=True)
+    except RuntimeError as error:
+        raise KeyError(f"a {one['type']} does not have the arrays that are stored") from error
+    return layer
+
+
+def _pair(shape: Sequence[int]) -> tuple[int, int]:
+    k, c = shape
+    return int(k), int(c)
