@@ -20,6 +20,7 @@ from apfex.baselines import (
     RejectOption,
     SearchFair,
 )
+from apfex.strategies import EqualWeights
 
 ESTIMATORS = {
     "plain": lambda: PlainNetwork(**QUICK),
@@ -28,8 +29,10 @@ ESTIMATORS = {
     "m-mamo": lambda: MMAMO(**QUICK),
     "m-mamo over pairs": lambda: MMAMO(losses="pairs", **QUICK),
     "m-mamo as published": lambda: MMAMO(solver="published", **QUICK),
-    # With the paper's scales so few epochs end at a constant decision.
-    "apfex": lambda: PaperAPFEx(scales="range", selection="accurate", **QUICK),
+    # By the paper's rule and scales so few epochs end at a constant decision.
+    "apfex": lambda: PaperAPFEx(
+        strategy=EqualWeights(), scales="range", selection="accurate", **QUICK
+    ),
     "searchfair": lambda: SearchFair(random_state=0),
     "searchfair rbf": lambda: SearchFair(kernel="rbf", max_rows=300, random_state=0),
     "reject option": lambda: RejectOption(

@@ -1,5 +1,6 @@
 """The paper's experiments: its protocol, its tables and its figure, repeated and judged."""
 
+from apfex.experiments import summaries
 from apfex.experiments._compare import Comparison, Rung, compare_front
 from apfex.experiments._figure import draw_figure
 from apfex.experiments._grid import Column, Grid, Line
@@ -54,6 +55,7 @@ __all__ = [
     "run_sweep",
     "runs_grid",
     "split_dataset",
+    "summaries",
     "to_html",
     "to_latex",
     "to_markdown",

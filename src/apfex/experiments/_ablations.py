@@ -65,6 +65,7 @@ ABLATIONS: Mapping[str, Mapping[str, Any]] = {
     "pcp": {"strategy": ConeProjection()},
     "aw": {"strategy": AdaptiveWeighting()},
     "pss": {"strategy": SetSampling()},
+    "pss-alone-each-step": {"strategy": SetSampling(hold="step")},
     "equal": {"strategy": EqualWeights()},
     "random-switch": {"strategy": RandomSwitch()},
     "cone-first": _switch(order="cone_first"),

@@ -64,6 +64,8 @@ class Comparison:
         Whether the rung does whose bound is the row's own gap: nothing is chosen on test rows.
     rung : Rung or None
         The most accurate rung that reaches the row, otherwise the one that comes nearest.
+    blind : Rung or None
+        The rung whose bound is the row's own gap.
     """
 
     dataset: str
@@ -77,6 +79,7 @@ class Comparison:
     reached: bool | None
     reached_blind: bool | None
     rung: Rung | None
+    blind: Rung | None
 
 
 def compare_front(
@@ -208,10 +211,10 @@ def _compare(
     )
     rungs = [rung for rung in (own, *ladder) if rung is not None]
     if own is None:
-        return Comparison(*place, accuracy, gap, doubts, None, None, None)
+        return Comparison(*place, accuracy, gap, doubts, None, None, None, None)
     reaching = [rung for rung in rungs if reaches(rung)]
     if reaching:
         shown = max(reaching, key=lambda rung: rung.accuracy)
     else:
         shown = min(rungs, key=lambda rung: max(accuracy - rung.accuracy, rung.gap - allowed))
-    return Comparison(*place, accuracy, gap, doubts, bool(reaching), reaches(own), shown)
+    return Comparison(*place, accuracy, gap, doubts, bool(reaching), reaches(own), shown, own)
