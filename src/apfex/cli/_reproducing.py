@@ -60,6 +60,8 @@ def reproduce_experiment(wanted: Wanted, screen: Screen) -> Mapping[str, Any]:
 def _sweep_of(wanted: Wanted) -> Sweep:
     from apfex.experiments import EXPERIMENTS, VARIANTS, Sweep, read_methods
 
+    if wanted.n_jobs == 0:
+        raise CommandError("--jobs must be a number of processes, or -1 for one a core, got 0.")
     usual = EXPERIMENTS[wanted.experiment]
     known = (*usual, *VARIANTS.get(wanted.experiment, ()))
     if wanted.methods:
