@@ -110,7 +110,7 @@ def test_other_files_in_the_folder_are_no_records(tmp_path):
         ('{"a": 1}', "must be a record of a run"),
         ('{"format": 0}', "must be a record of format 1, got 0; it was written by another version"),
         ('{"format": 2}', "must be a record of format 1, got 2; .*Choose another folder, or move"),
-        ('{"format":1,"dataset":"heart"}', "got one without split, seed, method, results, setti"),
+        ('{"format":1,"dataset":"heart"}', "got one without apfex, split, seed, method, results"),
     ],
 )
 def test_what_is_no_record_is_refused_by_its_name_and_left_alone(text, message, tmp_path):
@@ -213,3 +213,13 @@ def test_a_lock_lasts_as_long_as_its_process(end, tmp_path):
         with folder.locked():
             folder.write(record())
     assert [json.loads(path.read_text())["seed"] for path in tmp_path.rglob("*.json")] == [0]
+
+
+def test_two_records_of_a_run_that_differ_are_refused(tmp_path):
+    folder = RecordFolder(tmp_path)
+    write_pack([record()], tmp_path / "same.jsonl")
+    folder.write(record())
+    assert len(list(folder.read())) == 1
+    write_pack([record() | {"results": {"chosen": {"accuracy": 0.1}}}], tmp_path / "other.jsonl")
+    with pytest.raises(ValueError, match="must hold one record of a run, got two that differ"):
+        list(folder.read())

@@ -13,8 +13,8 @@ from tests.experiments.trials import QUICK, trial
 from apfex.baselines import PlainNetwork, SearchFair, fit_together
 from apfex.datasets import make_biased
 from apfex.experiments import METHODS, Part, Ruler, run_methods, split_dataset
+from apfex.experiments._ladder import choose_by_rule
 from apfex.experiments._methods import Network
-from apfex.experiments._run import _choose_point
 from apfex.front import non_dominated
 
 CROSSING = "sex x origin"
@@ -340,13 +340,17 @@ def test_points_of_the_front_are_chosen_by_validation_rows(front):
         ([[0.2, 0.1, 0.1], [0.1, 0.5, 0.0]], [False, False], 0, 1),
         ([[0.3, 0.0, 0.0], [0.2, 0.4, 0.4]], [True, False], 1, 1),  # a constant is no choice
         ([[0.3, 0.0, 0.0], [0.2, 0.4, 0.4]], [True, True], 0, 1),  # unless there is no other
-        ([[0.2, 0.4, np.nan], [0.21, 0.1, np.nan]], [False, False], 1, 1),
+        ([[0.2, 0.4, None], [0.21, 0.1, None]], [False, False], 1, 0),  # the worst there is
         ([[0.20, 0.4, 0.1], [0.22, 0.1, 0.3], [0.23, 0.0, 0.0]], [False] * 3, 2, 1),
     ],
 )
 def test_choices_among_points_worked_out_by_hand(values, constant, nearest, fairest):
-    chosen = _choose_point(np.array(values), np.array(constant))
-    assert chosen == {"nearest": nearest, "fairest": fairest}
+    points = [
+        {"validation": {"accuracy": 1 - e, "gaps": {"": {"dp": d, "tpr": t}}, "constant": c}}
+        for (e, d, t), c in zip(values, constant, strict=True)
+    ]
+    assert choose_by_rule(points, "nearest", "") == nearest
+    assert choose_by_rule(points, "fairest", "") == fairest
 
 
 # What the figure draws.

@@ -65,7 +65,10 @@ def _sweep_of(wanted: Wanted) -> Sweep:
     usual = EXPERIMENTS[wanted.experiment]
     known = (*usual, *VARIANTS.get(wanted.experiment, ()))
     if wanted.methods:
-        methods = read_methods(wanted.methods, known)
+        try:
+            methods = read_methods(wanted.methods, known)
+        except ValueError as error:
+            raise CommandError(f"--{error}") from None
     else:
         methods = known if wanted.variants else usual
     datasets = _read_datasets(wanted.datasets, wanted.split)
@@ -131,25 +134,34 @@ def _tabulate(
     records: Sequence[dict[str, Any]], sweep: Sweep, wanted: Wanted, screen: Screen
 ) -> list[Path]:
     """Print a table for each data set, and write all of them in three forms, with every run."""
-    from apfex.experiments import make_table, runs_grid, to_html, to_latex, to_markdown, to_text
+    from apfex.experiments import (
+        make_table,
+        runs_grid,
+        summaries,
+        to_html,
+        to_latex,
+        to_markdown,
+        to_text,
+    )
 
-    number = {"table1": 1}.get(wanted.experiment, 2)
-    tables = [
-        make_table(
-            records,
-            number,
-            dataset,
-            rule=wanted.rule,
-            split=wanted.split,
-            seeds=list(sweep.seeds),
-            methods=sweep.methods,
-        )
-        for dataset in sweep.datasets
-    ]
-    for table in tables:
+    shown: list[Any] = []
+    for dataset in sweep.datasets:
+        if wanted.experiment == "ablations":
+            table = summaries.ablation_grid(summaries.with_constants(records), dataset)
+            shown.append(table)
+        else:
+            table = make_table(
+                records,
+                {"table1": 1, "table2": 2}[wanted.experiment],
+                dataset,
+                rule=wanted.rule,
+                split=wanted.split,
+                seeds=list(sweep.seeds),
+                methods=sweep.methods,
+            )
+            shown += [table, runs_grid(table)]
         screen.say(to_text(table, width=max(100, min(screen.results.width, 140))))
         screen.say()
-    shown = [part for table in tables for part in (table, runs_grid(table))]
     stem = "-".join([wanted.experiment, wanted.rule] + (["mamo"] if wanted.split == "mamo" else []))
     files = []
     for suffix, render in ((".md", to_markdown), (".tex", to_latex), (".html", to_html)):

@@ -12,7 +12,7 @@ from typing import Any, final
 from apfex.experiments._run import FORMAT, Record
 from apfex.storage import write_text_atomically
 
-_NEEDED = ("format", "dataset", "split", "seed", "method", "results", "settings")
+_NEEDED = ("format", "apfex", "dataset", "split", "seed", "method", "results", "settings")
 _NAME = re.compile(r".+-\d{3,}\.json|.+\.jsonl")
 """A run, or a pack; any other file, as a result that somebody saved beside them, is no record."""
 Key = tuple[str, str, str, int]
@@ -53,15 +53,24 @@ class RecordFolder:
             raise ValueError(f"The folder of records must be a folder, got the file {self.path}.")
 
     def read(self) -> Iterator[Record]:
-        """All records, each key once; one of another format, or damaged, is refused."""
-        seen: set[Key] = set()
+        """All records, each key once.
+
+        One of another format, a damaged one, and two that contradict each other are refused.
+        """
+        seen: dict[Key, Any] = {}
         for path in sorted(self.path.rglob("*.json*")):
             if not _NAME.fullmatch(path.name):
                 continue
             for record in _read_file(path):
-                if key_of(record) not in seen:
-                    seen.add(key_of(record))
+                key = key_of(record)
+                if key not in seen:
+                    seen[key] = record["results"]
                     yield record
+                elif seen[key] != record["results"]:
+                    raise ValueError(
+                        f"{self.path} must hold one record of a run, got two that differ of {key}, "
+                        f"one in {path}; move one of them away."
+                    )
 
     def write(self, record: Record) -> Path:
         """Write one record, at once and whole."""

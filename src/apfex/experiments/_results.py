@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from apfex.experiments._ladder import choose_by_rule
 from apfex.experiments._rows import CRITERIA, OVERALL, Cell, Measure, groupings_of
 
 Record = Mapping[str, Any]
@@ -17,10 +16,6 @@ def result_of(record: Record, rule: str) -> tuple[str, Record]:
     for name in (rule, "chosen", "nearest"):
         if name in results:
             return name, results[name]
-    if record.get("points"):
-        name = "nearest" if rule == "last" else rule
-        crossing = groupings_of(record["attributes"])[-1]
-        return name, choose_by_rule(record["points"], name, crossing)["test"]
     raise ValueError(
         f"The record of {record['method']!r} on {record['dataset']!r}, seed {record['seed']}, has "
         f"no result for rule {rule!r}, only for {sorted(results)}."

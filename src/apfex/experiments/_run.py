@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 
 import apfex
 from apfex.baselines import BUDGETS, PaperAPFEx, PlainNetwork, fit_together
 from apfex.experiments._ablations import RandomSwitch
+from apfex.experiments._ladder import ACCURACY_SPENT, choose_by_rule
 from apfex.experiments._measure import DIGITS, Ruler
 from apfex.experiments._methods import (
     METHODS,
@@ -31,8 +33,6 @@ FORMAT = 1
 RULES = ("nearest", "fairest", "last")
 """How an epoch is chosen: MAMO's rule, the fairest one that is nearly as accurate as the plain
 network and not constant (the most accurate where there is none: ``met`` is false), the last."""
-_ACCURACY_SPENT = 0.02
-"""What "fairest" may lose against the plain network on validation rows."""
 _ROUNDING = 1e-9
 
 Record = dict[str, Any]
@@ -110,7 +110,7 @@ def _run_networks(
         )
     each = (time.process_time() - started) / len(keys)
     plain = estimators[keys.index("plain")]
-    enough = 1 - plain.archive_.best(0).values[0] - _ACCURACY_SPENT
+    enough = max(0.0, 1 - plain.archive_.best(0).values[0] - ACCURACY_SPENT)
     for key, clf in zip(keys, estimators, strict=True):
         if key in wanted:
             yield _network_record(trial, key, clf, settings, enough, each)
@@ -258,26 +258,11 @@ def _run_front(trial: Trial, key: str) -> Record:
         {name: rulers[name].measure(decided[name][place]) for name in parts}
         for place in range(len(models))
     ]
-    seen = rulers["validation"].trade_offs(decided["validation"])
-    constant = np.array([point["validation"]["constant"] for point in points])
-    results = {
-        rule: points[place]["test"] | {"point": place}
-        for rule, place in _choose_point(seen, constant).items()
-    }
+    crossing = list(trial.groupings)[-1]
+    places = {rule: choose_by_rule(points, rule, crossing) for rule in ("nearest", "fairest")}
+    results = {rule: points[place]["test"] | {"point": place} for rule, place in places.items()}
     record = _record(trial, key, {}, results, started) | {"points": points}
     return record | _front_of(rulers["test"].trade_offs(decided["test"]))
-
-
-def _choose_point(trade_offs: np.ndarray, constant: np.ndarray) -> dict[str, int]:
-    """Places by the two rules, from (error, dp gap, tpr gap) of validation rows; no constants."""
-    known = np.nan_to_num(trade_offs)  # a gap that cannot be told does not choose
-    allowed = np.flatnonzero(~constant) if not constant.all() else np.arange(len(known))
-    own = known[allowed]
-    near = np.flatnonzero(own[:, 0] <= own[:, 0].min() + _ACCURACY_SPENT)
-    return {
-        "nearest": int(allowed[np.square(own).sum(1).argmin()]),
-        "fairest": int(allowed[near[own[near, 1:].max(1).argmin()]]),
-    }
 
 
 def _record(
@@ -290,6 +275,7 @@ def _record(
     return {
         "format": FORMAT,
         "apfex": apfex.__version__,
+        "torch": torch.__version__,
         "dataset": trial.dataset,
         "split": trial.split,
         "seed": trial.seed,

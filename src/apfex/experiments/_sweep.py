@@ -10,6 +10,7 @@ from operator import index
 from pathlib import Path
 from typing import Any, final
 
+import apfex
 from apfex.experiments._methods import METHODS, Convex, FrontSearch, Network, PostProcessing
 from apfex.experiments._protocol import (
     DATASETS,
@@ -208,13 +209,18 @@ def _jobs(sweep: Sweep, found: Mapping[Key, Record]) -> Iterator[_Job]:
 
 
 def _check_settings(sweep: Sweep, found: Any) -> None:
-    """Refuse to mix runs of other settings with those of this sweep."""
+    """Refuse to mix runs of other settings, or of another version, with those of this sweep."""
     for record in found:
+        if record["apfex"] != apfex.__version__:
+            raise ValueError(
+                f"Records of {record['method']} on {record['dataset']} must be of this version of "
+                f"apfex, {apfex.__version__}, got {record['apfex']}; choose another folder."
+            )
         if not isinstance(METHODS[record["method"]], Network | PostProcessing):
             continue
         wanted = json.loads(json.dumps(settings_of(record["dataset"], sweep.budget)))
         told = {name: value for name, value in record["settings"].items() if name != "search"}
-        if told and told != wanted:  # early records of the reject option tell nothing
+        if told != wanted:
             raise ValueError(
                 f"Records of {record['method']} on {record['dataset']} must have the settings "
                 f"{wanted}, got {told}; choose another folder."
