@@ -71,6 +71,8 @@ def _sweep_of(wanted: Wanted) -> Sweep:
             raise CommandError(f"--{error}") from None
     else:
         methods = known if wanted.variants else usual
+    if wanted.experiment == "ablations":  # hypervolumes count what a constant reaches
+        methods = tuple(dict.fromkeys(("always-0", *methods)))
     datasets = _read_datasets(wanted.datasets, wanted.split)
     return Sweep(methods, datasets, range(wanted.n_seeds), wanted.split)
 
