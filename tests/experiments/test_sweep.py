@@ -134,6 +134,16 @@ def test_runs_with_other_settings_are_not_mixed(tmp_path):
     assert (len(constants), done.keys) == (1, [])
 
 
+def test_runs_of_another_version_are_not_mixed(tmp_path):
+    (record,), _ = go(sweep(("always-0",)), tmp_path)
+    folder = RecordFolder(tmp_path)
+    folder.write(record | {"apfex": "0.0.1"})
+    with pytest.raises(ValueError, match=r"must be of this version of apfex, .*, got 0\.0\.1; cho"):
+        go(sweep(("always-0", "plain")), tmp_path)
+    assert [key_of(kept)[2] for kept in folder.read()] == ["always-0"]
+    assert len(go(sweep(("always-1",)), tmp_path)[0]) == 1  # it needs none of them
+
+
 def test_settings_that_json_writes_otherwise_are_the_same(tmp_path):
     budget = {**QUICK, "hidden": (8, 4)}
     go(sweep(("plain",), budget=budget), tmp_path)

@@ -14,7 +14,7 @@ from apfex.cli._screen import Screen
 EXAMPLES = options.examples(
     "apfex reproduce table2 --datasets heart --seeds 2",
     "apfex reproduce table1 --variants --out reproduction",
-    "apfex reproduce figure --datasets adult,heart --seeds 1",
+    "apfex reproduce figure --datasets adult,heart",
     after="A sweep that was stopped goes on where it was: finished runs are kept in the folder.",
 )
 
@@ -53,7 +53,7 @@ def reproduce(
         list[str] | None,
         typer.Option(help="Keys of methods, with commas between.", metavar="KEYS"),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Runs of each method: seeds 0, 1, ...", min=1)] = 10,
+    seeds: Annotated[int, typer.Option(help="Runs of each method, seeds 0, 1, ...; the figure shows one.", min=1)] = 10,
     jobs: Annotated[int, typer.Option(help="Processes; -1: one for each core.")] = -1,
     split: Annotated[
         Split, typer.Option(help="The paper's, or the sizes of Padh et al.")

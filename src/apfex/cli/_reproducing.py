@@ -74,7 +74,8 @@ def _sweep_of(wanted: Wanted) -> Sweep:
     if wanted.experiment == "ablations":  # hypervolumes count what a constant reaches
         methods = tuple(dict.fromkeys(("always-0", *methods)))
     datasets = _read_datasets(wanted.datasets, wanted.split)
-    return Sweep(methods, datasets, range(wanted.n_seeds), wanted.split)
+    n_seeds = 1 if wanted.experiment == "figure" else wanted.n_seeds  # it shows one run
+    return Sweep(methods, datasets, range(n_seeds), wanted.split)
 
 
 def _read_datasets(names: Sequence[str], split: str) -> tuple[str, ...]:
