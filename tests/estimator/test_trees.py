@@ -325,7 +325,7 @@ def test_members_that_stop_are_looked_at_no_more(monkeypatch):
 @BOTH
 def test_progress_is_shown_if_asked_for(form, capsys):
     fitted(verbose=1, **form)
-    assert "best error" in capsys.readouterr().out
+    assert "best error" in capsys.readouterr().err
     fitted(**form)
     assert capsys.readouterr().out == ""
 

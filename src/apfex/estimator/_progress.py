@@ -1,4 +1,4 @@
-"""A progress bar for ``fit``."""
+"""A progress bar for ``fit``, on stderr: stdout is for results."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ def progress(verbose: int, epochs: int) -> AbstractContextManager[Show]:
 
 class _Bar:
     def __init__(self, epochs: int) -> None:
+        from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         self._bar = Progress(
@@ -23,6 +24,7 @@ class _Bar:
             BarColumn(),
             TimeRemainingColumn(),
             TextColumn("{task.fields[best]}"),
+            console=Console(stderr=True),
         )
         self._task = self._bar.add_task("fit", total=epochs, best="")
 
