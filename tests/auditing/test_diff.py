@@ -5,6 +5,7 @@ import pytest
 from tests.auditing.rows import audit, counts, rows
 
 from apfex.auditing._wilson import difference_interval
+from apfex.metrics import gap_interval
 
 
 def of(sizes, successes, **options):
@@ -49,6 +50,37 @@ def test_groups_that_come_and_go_are_told():
     assert change.groups["change"].isna().tolist() == [False, False, True]
     back = of([50, 50], [10, 20]).diff(of([50, 50, 50], [10, 20, 30]))
     assert back.groups["verdict"].tolist() == ["no clear change", "no clear change", "gone"]
+
+
+def test_gaps_that_come_and_go_are_told():
+    y, decided, table, _ = rows(400)
+    now = audit(y, decided, sensitive_features=table, criteria=("dp", "tpr"))
+    earlier = audit(y, decided, sensitive_features=table[["sex"]], criteria=("fpr", "dp"))
+    change = now.diff(earlier).gaps
+    assert change.set_index(["criterion", "by"])["verdict"].to_dict() == {
+        ("dp", "sex"): "no clear change",
+        ("dp", "race"): "new",
+        ("dp", "sex x race"): "new",
+        ("tpr", "sex"): "new",
+        ("tpr", "race"): "new",
+        ("tpr", "sex x race"): "new",
+        ("fpr", "sex"): "gone",
+    }
+    alone = change[change["verdict"] != "no clear change"]
+    assert alone[["change", "lower", "upper"]].isna().all(axis=None)
+    assert alone["now"].tolist()[:-1] == now.gaps["gap"].tolist()[1:]
+    assert alone["earlier"].tolist()[-1] == earlier.gaps["gap"].tolist()[0]
+    assert "gone" in str(now.diff(earlier))
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_the_ends_of_a_change_come_from_two_stricter_intervals(confidence):
+    now, earlier = ((120, 300), (40, 160)), ((200, 90), (90, 40))
+    row = of(*now, confidence=confidence).diff(of(*earlier)).gaps.iloc[0]
+    a, b = (gap_interval(x, n, confidence=(1 + confidence) / 2) for n, x in (now, earlier))
+    assert a.lower > 0
+    assert row["lower"] == pytest.approx(a.lower - b.upper)
+    assert row["upper"] == pytest.approx(a.upper - b.lower)
 
 
 def test_names_are_only_text():

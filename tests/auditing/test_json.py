@@ -1,6 +1,7 @@
 """JSON: all of an audit, plain values, and back."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,9 @@ import pytest
 from tests.auditing.rows import audit, counts, rows
 
 from apfex.auditing import Audit
+
+read: Any = Audit.from_json
+"""Untyped here: thresholds are there."""
 
 
 def strict(text):
@@ -66,6 +70,8 @@ def test_levels_of_any_kind_become_text():
         (lambda _: "[1]", "text must be an audit"),
         (lambda text: text.replace('"schema_version": 1', '"schema_version": 2'), "got 2; read it"),
         (lambda text: text.replace('"counts"', '"other"'), "damaged"),
+        (lambda text: text.replace('"thresholds": null', '"thresholds": [{}]'), "damaged"),
+        (lambda text: text.replace('"thresholds": null', '"thresholds": [5]'), "damaged"),
     ],
 )
 def test_what_cannot_be_read_is_refused(change, message):
@@ -80,4 +86,24 @@ def test_thresholds_are_in_the_json():
     found = audit(y, decided, sensitive_features=table, y_score=weight.round(1))
     content = strict(found.to_json())
     assert len(content["thresholds"]) == len(found.thresholds)
-    assert Audit.from_json(found.to_json()).thresholds is None
+    again = read(found.to_json())
+    pd.testing.assert_frame_equal(again.thresholds, found.thresholds)
+    with pytest.raises(ValueError, match="an audit from JSON no longer has them"):
+        again.rates_by_threshold()
+
+
+@pytest.mark.parametrize("min_count", [40, 1000])  # some, and all, are not estimable
+def test_thresholds_that_are_not_estimable_survive_the_trip(min_count):
+    y, decided, table, weight = rows(200)
+    call = {"sensitive_features": table, "criteria": ("ppv", "equalized_odds")}
+    found = audit(y, decided, y_score=weight.round(1), min_count=min_count, **call)
+    assert found.thresholds["gap"].isna().any()
+    again = read(found.to_json())
+    pd.testing.assert_frame_equal(again.thresholds, found.thresholds)
+
+
+def test_notes_survive_the_trip():
+    decided, table = counts([50, 5], [10, 2])
+    found = audit(None, decided, sensitive_features=table)
+    assert "tpr left out" in found.notes[0]
+    assert Audit.from_json(found.to_json()).notes == found.notes

@@ -24,10 +24,9 @@ NASTY = [
 
 @cache
 def nasty():
-    decided = np.tile([0, 1, 1], 20 * len(NASTY))
-    return audit(
-        None, decided, sensitive_features={"g<b>| $\\frac$": np.repeat(NASTY, 60)}, criteria="dp"
-    )
+    decided = np.append(np.tile([0, 1, 1], 20 * len(NASTY)), np.ones(60, dtype=int))
+    names = np.repeat([*NASTY, "better off"], 60)
+    return audit(None, decided, sensitive_features={"g<b>| $\\frac$": names}, criteria="dp")
 
 
 @cache

@@ -149,6 +149,26 @@ def test_min_count_means_rows_that_count_for_the_rate():
     }
 
 
+def test_min_count_means_effective_rows_where_there_are_weights():
+    decided, table = counts([30, 40, 40], [20, 10, 15])
+    weight = np.ones(110)
+    weight[0] = 500.0
+    call = {"sensitive_features": table, "criteria": "dp", "sample_weight": weight}
+    found = audit(None, decided, y_score=np.arange(110), **call)
+    assert found.groups["effective"].tolist() == [1, 40, 40]
+    assert found.groups["in_gap"].tolist() == [False, True, True]
+    assert found.gaps["gap"][0] == pytest.approx(5 / 40)
+    assert "fewer than 10 effective rows" in found.notes[-1]
+    assert not found.thresholds[["lowest", "highest"]].eq("g=a").any(axis=None)
+    alone = audit(
+        None,
+        decided[:70],
+        **call | {"sensitive_features": table["g"][:70]} | {"sample_weight": weight[:70]},
+    )
+    assert alone.gaps["verdict"].tolist() == ["not estimable"]
+    assert alone.plan()["more_rows"].tolist() == [16]  # nine at 41 of 70
+
+
 def test_the_shrunken_estimate_decides_nothing(monkeypatch):
     y, decided, table, _ = rows(300)
     honest = audit(y, decided, sensitive_features=table)
@@ -172,6 +192,7 @@ def test_a_constant_predictor_is_told():
     for value in (0, 1):
         found = audit(None, [value] * 600, sensitive_features=table)
         assert "All decisions are the same" in found.notes[-1]
+        assert "Worst-off groups: none, all fare alike" in str(found)
 
 
 def test_two_groups_at_the_ends_are_named():

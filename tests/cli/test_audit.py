@@ -34,6 +34,29 @@ def test_without_labels_there_are_selection_rates_only(apfex, decisions):
     assert (said.code, "--criteria tpr needs --label" in said.err) == (2, True)
 
 
+def test_a_weighted_share_says_so(apfex, decisions):
+    frame = pd.read_csv(decisions)
+    frame["weight"] = np.where(frame["approved"] == "yes", 2.0, 1.0)
+    frame.to_csv(decisions, index=False)
+    said = apfex("audit", decisions, *WITH, "--weight", "weight")
+    share = 2 * (frame["approved"] == "yes").sum() / frame["weight"].sum()
+    assert f"({100 * share:.1f}% of all, weighted)" in said.out
+    assert "weighted)" not in apfex("audit", decisions, *WITH).out
+
+
+def test_only_groups_that_get_less_are_listed(apfex, decisions):
+    assert "sex=male" not in apfex("audit", decisions, *WITH).out.split("Who gets")[1]
+    frame = pd.read_csv(decisions).assign(approved=["yes", "no"] * 400)
+    frame.to_csv(decisions, index=False)
+    said = apfex("audit", decisions, *WITH)
+    assert "None of these is clearly worse off than all rows." in said.out
+    groups = frame.groupby(["sex", "race"]).cumcount()
+    frame = frame[groups < 150].assign(approved=np.where(groups[groups < 150] % 2, "yes", "no"))
+    frame.to_csv(decisions, index=False)
+    said = apfex("audit", decisions, *WITH)
+    assert "All groups get the label yes equally often (50.0% of all)" in said.out
+
+
 @pytest.mark.parametrize(
     ("rule", "code"),
     [

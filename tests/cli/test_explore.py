@@ -39,6 +39,13 @@ def test_the_positive_value_is_the_last_class_whatever_its_name(finished):
     assert read_json(finished / "run.json")["words"] == ["rejected", "hired"]
 
 
+def test_the_report_calls_labels_what_the_file_calls_them(finished):
+    front = read_json(finished / "front.json")
+    assert front["classes"] == ["rejected", "hired"]
+    assert front["favorable"] == "hired"
+    assert "1 = hired" not in (finished / "report.html").read_text()
+
+
 def test_the_report_is_on_the_rows_held_back(finished):
     """The figures are those of the stored model on exactly these rows."""
     from apfex.cli._exploring import _prepare

@@ -36,14 +36,18 @@ def test_after_an_error_nothing_is_left(tmp_path, error):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_finished_model_is_kept_but_does_not_look_like_a_run(tmp_path, capsys):
+def test_what_was_stopped_says_what_is_kept(tmp_path, capsys):
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / "run", lambda _: None, KeyboardInterrupt)
+    assert "nothing is kept" in capsys.readouterr().err
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             write(tmp_path / "run", lambda folder: (folder / MODEL).mkdir(), KeyboardInterrupt)
     names = sorted(p.name for p in tmp_path.iterdir())
     assert names == ["run.incomplete", "run.incomplete-2"]
-    assert not (tmp_path / "run.incomplete" / RUN).exists()
-    assert "apfex.load(" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"apfex predict {tmp_path / 'run.incomplete'} FILE" in said
+    assert f"apfex predict {tmp_path / 'run.incomplete-2'} FILE" in said
 
 
 def test_what_exists_is_refused_unless_it_is_empty(tmp_path):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -144,3 +145,57 @@ def test_what_is_no_run_is_told(apfex, new, tmp_path):
     assert "must be JSON" in apfex("predict", other, new).err
     other.write_text("[]")
     assert "is no record of a run" in apfex("predict", other, new).err
+
+
+def test_a_point_that_is_not_there_is_told_before_anything_else(apfex, finished, new, tmp_path):
+    (tmp_path / "out.csv").write_text("precious")
+    said = apfex("predict", finished, new, "--point", 99, "--out", tmp_path / "out.csv")
+    assert (said.code, "--point must be from 0 to" in said.err) == (2, True)
+
+
+DAMAGES = {
+    "one label": lambda r: r.update(classes=r["classes"][:1]),
+    "one word": lambda r: r["words"].pop(),
+    "words that are numbers": lambda r: r.update(words=[0, 1]),
+    "no words": lambda r: r.pop("words"),
+    "features of another kind": lambda r: r["features"].update(town="date"),
+    "no features": lambda r: r.update(features={}),
+    "features as a list": lambda r: r.update(features=list(r["features"])),
+    "no data": lambda r: r.update(data=None),
+    "no versions": lambda r: r.update(versions=[]),
+    "no results": lambda r: r.pop("results"),
+    "results of no point": lambda r: r["results"].update(points=[]),
+    "results in words": lambda r: r["results"]["points"][0].update(error="small"),
+    "another command": lambda r: r.update(command=["explore"]),
+    "a word for finished": lambda r: r.update(finished="yes"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+@pytest.mark.parametrize("command", ["predict", "report", "rerun"])
+def test_a_damaged_record_is_told_in_our_words(apfex, finished, new, tmp_path, name, command):
+    record = json.loads((finished / "run.json").read_text())
+    DAMAGES[name](record)
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    said = apfex(command, tmp_path / "run.json", *([new] if command == "predict" else []))
+    assert said.code == 2
+    kind = "is of `apfex" if name == "another command" and command != "report" else "is damaged: "
+    assert f"{tmp_path / 'run.json'} {kind}" in said.err
+
+
+def test_damaged_settings_are_told(apfex, finished, tmp_path):
+    for name, value in {"criteria": 5, "points": "x", "max_gap": [1], "label": 1}.items():
+        record = json.loads((finished / "run.json").read_text())
+        record["settings"][name] = value
+        (tmp_path / "run.json").write_text(json.dumps(record))
+        said = apfex("rerun", tmp_path / "run.json")
+        assert (said.code, f"damaged: {name} is {value!r}" in said.err) == (2, True)
+
+
+def test_a_record_of_another_model_is_refused(apfex, finished, new, tmp_path):
+    shutil.copytree(finished, tmp_path / "run")
+    for change in ({"classes": ["a", "b"]}, {"features": {"merit_1": "number"}}):
+        record = json.loads((finished / "run.json").read_text()) | change
+        (tmp_path / "run" / "run.json").write_text(json.dumps(record))
+        said = apfex("predict", tmp_path / "run", new)
+        assert (said.code, "is not of the model in" in said.err) == (2, True)

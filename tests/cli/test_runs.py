@@ -63,6 +63,21 @@ def test_the_page_is_rebuilt_from_what_is_stored(apfex, finished):
     assert json.loads(apfex("report", finished, "--json").out)["report"].endswith("report.html")
 
 
+def test_the_page_of_an_audit_is_rebuilt_with_its_thresholds(apfex, decisions, tmp_path):
+    out = tmp_path / "audit"
+    columns = ["--prediction", "score", "--threshold", "0.6", "--sensitive", "sex,race"]
+    said = apfex("audit", decisions, *columns, "--out", out)
+    assert said.code == 0, said.err
+    assert "tpr left out" in said.out
+    before = (out / "report.html").read_bytes()
+    assert b"lowest_rate" in before
+    (out / "report.html").write_text("spoilt")
+    again = apfex("report", out)
+    assert again.code == 0, again.err
+    assert (out / "report.html").read_bytes() == before
+    assert "tpr left out" in again.out
+
+
 def test_a_front_that_is_missing_is_told(apfex, finished, tmp_path):
     (tmp_path / "run.json").write_bytes((finished / "run.json").read_bytes())
     said = apfex("report", tmp_path)

@@ -179,7 +179,7 @@ def test_columns_may_be_called_anything(tmp_path):
     for changes in ({"model": "linear", "epochs": 2}, TREES):
         clf = quick(**{"n_members": 2, **changes})
         clf.fit(table, Y, sensitive_features=SENSITIVE)
-        path = clf.to_onnx(tmp_path / "point.onnx")
+        path = clf.to_onnx(tmp_path / "point.onnx", overwrite=True)
         assert_agrees(clf, path, new)
         inputs = [value.name for value in session_of(path).get_inputs()]
         assert len(set(inputs)) == len(inputs) == 5
@@ -233,7 +233,8 @@ def test_own_trees_of_many_kinds(tmp_path, parameters):
     clf.fit(NUMBERS, Y, sensitive_features=SENSITIVE)
     start = [place for place, point in enumerate(clf.front_) if point.epoch == 0]
     for place in {0, *start}:
-        assert_agrees(clf.at(place), clf.at(place).to_onnx(tmp_path / "point.onnx"), NUMBERS)
+        path = clf.at(place).to_onnx(tmp_path / "point.onnx", overwrite=True)
+        assert_agrees(clf.at(place), path, NUMBERS)
 
 
 @pytest.mark.parametrize("c", [2, 3])
@@ -305,6 +306,16 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
         clf.to_onnx(tmp_path / "none" / "point.onnx")
     with pytest.raises(NotFittedError, match="not fitted yet"):
         quick().to_onnx(tmp_path / "point.onnx")
+
+
+def test_a_file_that_is_there_is_kept_unless_told_otherwise(tmp_path):
+    clf = fitted_case("array")[0]
+    path = tmp_path / "point.onnx"
+    path.write_bytes(b"precious")
+    with pytest.raises(FileExistsError, match=r"must not be there yet.*overwrite=True"):
+        clf.to_onnx(path)
+    assert path.read_bytes() == b"precious"
+    assert_agrees(clf, clf.to_onnx(path, overwrite=True), fitted_case("array")[1])
 
 
 def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch):

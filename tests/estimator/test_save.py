@@ -27,6 +27,8 @@ import apfex
 from apfex.estimator import APFExClassifier, _modules, load
 from apfex.estimator._intervals import Intervals
 from apfex.metrics import gap_inference
+from apfex.storage import pack
+from apfex.tables import TableEncoder
 
 ROOT = Path(__file__).parents[2]
 UNSTORED = {"a factory", "a plain network", "own trees", "own booster of several classes"}
@@ -434,9 +436,27 @@ FORGERIES = {
     "no such kind": lambda c: c["modules"][0].update({"is": "os.system"}),
     "no such layer": lambda c: c["modules"][0].update(type="Embedding"),
     "no such argument": lambda c: c["arguments"]["stored"].update(path="/etc"),
+    "a broken argument": lambda c: c["arguments"]["stored"].update(epochs={"is": "x", "value": 1}),
     "no such encoder": lambda c: c["encoder"].update({"is": "pickle"}),
     "a broken encoder": lambda c: c["encoder"]["encoders"].update(networks="{}"),
     "a broken value": lambda c: c.update(classes={"is": "array", "value": ["O8", [1], [1]]}),
+    "a single class": lambda c: c.update(classes=pack(np.array([1]), "classes")),
+    "classes out of order": lambda c: c.update(classes=pack(np.array([1, 0]), "classes")),
+    "a class too many": lambda c: c.update(classes=pack(np.array([0, 1, 2]), "classes")),
+    "classes that are no list": lambda c: c.update(classes=2),
+    "other columns": lambda c: c["features"].update(n=7, names=None),
+    "names of other columns": lambda c: c["features"].update(n=7),
+    "no encoder": lambda c: c["encoder"].update(encoders={}),
+    "an encoder of nobody": lambda c: c["encoder"]["encoders"].update(
+        forests=c["encoder"]["encoders"]["networks"]
+    ),
+    "an encoder of other inputs": lambda c: c["encoder"]["encoders"].update(
+        networks=TableEncoder(min_count=10**6).fit(X).to_json()
+    ),
+    "a module from the end": lambda c: c["points"][0].update(module=-1),
+    "a module that is no place": lambda c: c["points"][0].update(module=True),
+    "a part from the end": lambda c: c["modules"][-1].update(cells=-1),
+    "a point from the end": lambda c: c.update(point=-1),
 }
 
 
@@ -444,7 +464,19 @@ FORGERIES = {
 def test_a_content_that_makes_no_classifier_is_refused(tmp_path, name):
     folder = fitted_case("rules")[0].save(tmp_path / "model")
     rewrite(folder, "content.json", FORGERIES[name])
-    with pytest.raises(ValueError, match=r" must .*, got "):
+    with pytest.raises(ValueError, match=r" must .*, got ") as caught:
+        load(folder)
+    assert str(folder) in str(caught.value)
+
+
+def test_modules_of_other_inputs_are_refused(tmp_path):
+    folder = fitted_case("a plain network")[0].save(tmp_path / "model")
+    rewrite(folder, "content.json", lambda c: c["features"].update(n=7, names=None))
+    with pytest.raises(ValueError, match="point 0 does not take its inputs"):
+        load(folder)
+    folder = fitted_case("own trees")[0].save(tmp_path / "trees")
+    rewrite(folder, "content.json", lambda c: c["encoder"]["names"].pop())
+    with pytest.raises(ValueError, match="takes 2 columns, its features are 3"):
         load(folder)
 
 

@@ -181,6 +181,67 @@ def test_noise_floor_is_the_raw_gap_at_parity():
     assert result.p_value == 1.0
 
 
+def at_parity(sizes, shares, n_tables=4_000):
+    """Counts [n_tables, c, k] of the classes of one decision that all groups get alike."""
+    return (
+        np.random.default_rng(1).multinomial(sizes, shares, (n_tables, len(sizes))).swapaxes(1, 2)
+    )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shares"),
+    [
+        ([200] * 6, [0.25] * 4),
+        ([200] * 6, [0.49, 0.49, 0.02]),  # two classes that tell the same
+        ([15, 20, 200], [0.5, 0.3, 0.2]),
+    ],
+)
+def test_noise_floor_of_classes_is_that_of_their_largest_gap(sizes, shares):
+    drawn = at_parity(sizes, shares)
+    gaps = np.ptp(drawn / np.array(sizes), axis=2).max(1)
+    totals = np.broadcast_to(sizes, drawn[0].shape)
+    expected = np.outer(shares, sizes).round().astype(int)
+    found = gap_interval(expected, totals)
+    assert found.noise_floor == pytest.approx(gaps.mean(), rel=0.03)
+    assert found.noise_floor_upper == pytest.approx(np.quantile(gaps, 0.95), rel=0.06)
+    # Effective counts are rounded one by one; what they add up to is then near the totals only.
+    rounded = expected.copy()
+    rounded[0, 0] -= 1
+    near = gap_interval(rounded, totals, approximate=True)
+    assert near.noise_floor == pytest.approx(found.noise_floor, rel=0.03)
+    order = np.random.default_rng(0).permutation(len(sizes))
+    assert gap_interval(expected[:, order], totals[:, order]) == found
+
+
+def test_noise_floor_of_two_rates_is_that_of_the_larger_gap():
+    positives, negatives = np.array([120] * 6), np.array([80] * 6)
+    generator = np.random.default_rng(2)
+    tpr, fpr = (
+        np.ptp(generator.binomial(n, rate, (20_000, 6)) / n, axis=1)
+        for n, rate in ((positives, 0.6), (negatives, 0.4))
+    )
+    larger = np.maximum(tpr, fpr)
+    x = np.stack([positives * 6 // 10, negatives * 4 // 10])
+    found = gap_interval(x, np.stack([positives, negatives]))
+    assert larger.mean() > 1.05 * max(tpr.mean(), fpr.mean())
+    assert found.noise_floor == pytest.approx(larger.mean(), rel=0.02)
+    assert found.noise_floor_upper == pytest.approx(np.quantile(larger, 0.95), rel=0.05)
+
+
+def test_many_groups_need_few_draws_of_their_classes(monkeypatch):
+    sizes, shares = np.full(300, 20), [0.5, 0.3, 0.2]
+    x, totals = at_parity(sizes, shares, 1)[0], np.broadcast_to(sizes, (3, 300))
+    many = null_module.class_gaps(x, totals, 1_999, np.random.default_rng(0))
+    assert len(many) == 1_999
+    monkeypatch.setattr(null_module, "_JOINT", 1)
+    few = null_module.class_gaps(x, totals, 1_999, np.random.default_rng(0))
+    assert len(few) == 100
+    assert few.mean() == pytest.approx(many.mean(), rel=0.03)
+    monkeypatch.setattr(null_module, "_BLOCK", 1_000)
+    parts = null_module.class_gaps(x, totals, 1_999, np.random.default_rng(0))
+    assert np.array_equal(parts, few)
+
+
 @given(counts(), st.randoms(use_true_random=False))
 @settings(max_examples=30)
 def test_order_of_groups_and_groups_without_rows_do_not_matter(data, random):

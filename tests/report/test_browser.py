@@ -274,7 +274,87 @@ def test_every_part_has_a_name_for_screen_readers(open_page, name, request):
     assert unnamed == []
     assert page.locator("[role=status][aria-live=polite]").first.is_visible()
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to the model"
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the result"
+
+
+def test_the_starting_point_is_called_accurate_only_where_it_was(open_page, report, front):
+    """Others may be more accurate on fresh rows."""
+    page, base = open_page(report), front.described["baseline"]
+    page.select_option("#point", str(base))
+    text = page.locator("body").inner_text()
+    assert text.count("most accurate") == text.count("most accurate on the rows that chose") > 0
+    assert page.locator("#now-title .tag", has_text="starting point").is_visible()
+    page.select_option("#point", str(len(front.described["points"]) - 1))
+    text = page.locator("body").inner_text()
+    assert text.count("most accurate") == text.count("most accurate on the rows that chose") > 0
+    assert f"against point {base}" in page.locator("#cards").inner_text()
+    assert f"Against point {base}, " in page.locator("#headline").inner_text()
+
+
+def test_gaps_of_the_choosing_rows_say_which_groups_count(open_page, front, folder):
+    described = json.loads(json.dumps(front.described))
+    described["chosen"] = 0
+    gaps = described["points"][0]["validation"]["gaps"]
+    gaps["dp"] |= {"gap": 0.647, "compared": 0.301}
+    gaps["tpr"] |= {"gap": 0.512, "compared": None}
+    page = open_page(write_front_page(described, folder / "choosing.html"))
+    cards = page.locator("#cards").inner_text()
+    assert "it: 0.301 (0.647 with groups of fewer than 10 rows, as it was chosen)" in cards
+    assert "it: 0.512, with groups of fewer than 10 rows: not to be compared" in cards
+    row = page.locator("#points tbody tr").first.inner_text().split("\t")
+    assert "0.301" in row
+    assert "0.512‡" in row
+
+
+def test_a_gap_that_grew_is_told_beside_the_point(open_page, front, folder):
+    described = json.loads(json.dumps(front.described))
+    text = "The gap in true positive rate is larger than at point 0: ..."
+    described["points"][1]["doubts"] = [{"kind": "gap_grew", "text": text, "groups": []}]
+    page = open_page(write_front_page(described, folder / "grew.html"))
+    page.select_option("#point", "1")
+    assert text in page.locator("#doubts").inner_text()
+    assert "a gap grew" in page.locator("#points tbody tr").nth(1).inner_text()
+
+
+def test_lowest_first_is_the_lowest_rate(open_page, audit_page):
+    page = open_page(audit_page)
+    page.select_option("#groups-by", "band")
+    for order, sign in (("lowest rate first", 1), ("highest rate first", -1)):
+        page.select_option("#groups-order", label=order)
+        cells = page.locator("#groups tbody tr:not(.few) td:nth-child(4)").all_inner_texts()
+        rates = [sign * float(cell.split("%")[0]) for cell in cells]
+        assert len(rates) > 5
+        assert rates == sorted(rates)
+
+
+@pytest.mark.parametrize("name", ["report", "audit_page"])
+def test_names_are_shown_without_quotes(open_page, name, request):
+    page = open_page(request.getfixturevalue(name))
+    shown = page.locator("#groups-table .name").all_text_contents()
+    page.fill("#groups-filter", "<i>kind</i>=<img src")
+    found = page.locator("#groups-table .name").all_text_contents()
+    assert found == []  # it has an equals sign, and is quoted
+    page.fill("#groups-filter", "<i>kind</i>=“<img src=x")
+    assert page.locator("#groups-table .name").count() > 0
+    page.fill("#groups-filter", "<i>kind</i>=<!-- <script>, sex")
+    found = page.locator("#groups-table .name").all_text_contents()
+    assert found
+    assert not any("</i>='" in text for text in [*shown, *found])
+
+
+def test_there_is_no_timeline_without_a_training(open_page, report):
+    page = open_page(report)
+    assert page.locator("#timeline").is_hidden()
+    assert "to_frame" not in page.locator("body").inner_text()
+
+
+def test_worst_off_groups_are_below_all_rows(open_page, folder):
+    people = pd.DataFrame({"group": ["a"] * 30 + ["b"] * 30 + ["c"] * 30})
+    decided = [0] * 16 + [1] * 14 + ([0, 1] * 15) + [0] * 14 + [1] * 16
+    result = audit(None, decided, sensitive_features=people, criteria="dp")
+    page = open_page(write_audit_page(result, folder / "even.html"))
+    assert page.locator("#worst tbody th").all_inner_texts() == ["group=a"]
+    assert "None of these is clearly worse off" in page.locator("#worst").inner_text()
 
 
 def test_timeline_a_single_point_and_one_attribute(open_page, front, folder):

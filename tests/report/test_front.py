@@ -111,6 +111,71 @@ def test_it_is_plain_json(front):
     assert front.described["schema_version"] == 1
 
 
+def test_labels_are_called_what_words_say(front):
+    new, told = front.new, {"sensitive_features": front.new.sensitive}
+    words = {0: "rejected", 1: "hired"}
+    described = describe_front(front.clf, new.X, new.y, words=words, **told)
+    assert described["classes"] == ["rejected", "hired"]
+    assert described["favorable"] == "rejected"
+    assert "“hired”" in described["criteria"][0]["text"]
+    texts = {rate["key"]: rate["text"] for rate in described["rates"]}
+    assert "“rejected”" in texts["favored"]
+    assert "“hired”" in texts["tpr"]
+    assert not any(mark in json.dumps(texts) for mark in ("“0”", "“1”"))
+    half = describe_front(front.clf, new.X, new.y, words={1: "hired"}, **told)
+    assert half["classes"] == ["0", "hired"]
+    with pytest.raises(ValueError, match=r"words must be of the labels \[0, 1\], got \['1'\]"):
+        describe_front(front.clf, new.X, new.y, words={"1": "hired"}, **told)
+    with pytest.raises(ValueError, match=r"words must tell the labels \[0, 1\] apart"):
+        describe_front(front.clf, new.X, new.y, words={0: "1"}, **told)
+
+
+def test_doubts_call_labels_what_words_say():
+    people = make_people(400, 0, names=("a", "b"))
+    clf = fit(people, n_points=2)
+    y = np.zeros(len(people.y), dtype=int)  # nobody can be more accurate than 0 for everybody
+    described = describe_front(
+        clf, people.X, y, sensitive_features=people.sensitive, words={0: "no", 1: "yes"}
+    )
+    texts = [doubt["text"] for point in described["points"] for doubt in point["doubts"]]
+    assert any("“no” for everybody" in text for text in texts)
+
+
+def test_names_are_plain_where_they_can_be(front):
+    names = front.described["names"]
+    assert names["<i>kind</i>='<!-- <script>'"] == "<i>kind</i>=<!-- <script>"
+    links = [name for name in names.values() if "=“=HYPERLINK(" in name]
+    assert links  # a comma and an equals sign
+    assert not any("</i>='" in shown for shown in names.values())
+    kinds = {group["values"][0] for group in front.described["levels"][0]["groups"]}
+    assert "<!-- <script>" in kinds
+
+
+def test_a_gap_that_grew_against_the_starting_point_is_told(front):
+    """By the audits of both points, on the same rows; the others are trivial here."""
+    new, clf = front.new, front.clf.at(1)
+    *others, fairest = front.clf.front_
+    others = [replace(point, trivial=True) for point in others]
+    clf.front_ = Front([*others, replace(fairest, trivial=False)])
+    told = {"sensitive_features": new.sensitive["sex"].to_frame()}
+    described = describe_front(clf, new.X, new.y, **told)
+    base = described["baseline"]
+    assert not clf.front_[base].trivial
+    audits = [
+        clf.at(place).audit(new.X, new.y, **told).gaps.set_index("criterion")
+        for place in range(len(clf.front_))
+    ]
+    found = 0
+    for gaps, point in zip(audits, described["points"], strict=True):
+        told = [doubt["text"] for doubt in point["doubts"] if doubt["kind"] == "gap_grew"]
+        is_new = (gaps["verdict"] == "violation") & (audits[base]["verdict"] != "violation")
+        larger = gaps["gap"] > audits[base]["gap"]
+        assert len(told) == ((gaps["lower"] > audits[base]["gap"]) | (is_new & larger)).sum()
+        assert all(f"at point {base}:" in text for text in told)
+        found += len(told)
+    assert found > 0
+
+
 def test_maps_know_the_values_of_both_attributes(front):
     crossing = front.described["levels"][-1]
     assert all(len(group["values"]) == 2 for group in crossing["groups"])

@@ -14,7 +14,13 @@ from apfex.history import History, StepRecord
 from apfex.report import _levels
 from apfex.report._audit import describe_audit
 from apfex.report._changes import Change, changes_between
-from apfex.report._doubts import doubts_of_decisions, doubts_of_gaps, levelled_down
+from apfex.report._choosing import Compared
+from apfex.report._doubts import (
+    doubts_of_decisions,
+    doubts_of_gaps,
+    doubts_of_growth,
+    levelled_down,
+)
 from apfex.report._levels import ends_of, levels_of, rates_of, shown_groups
 from apfex.report._timeline import describe_timeline
 
@@ -42,12 +48,22 @@ def test_changes_are_counted_on_every_level():
     assert found["sex x race"].net_share.tolist() == [1, -1, 0, 0.5]
 
 
-def test_levelled_down_means_that_nobody_gains():
-    rows = np.array([100, 100, 100])
-    harmed = Change(np.array([0, 0, 0]), np.array([5, 0, 2]), rows)
-    assert levelled_down(harmed, ("a", "b", "c")) == ["a", "c"]
-    mixed = Change(np.array([0, 3, 0]), np.array([5, 0, 2]), rows)
-    assert levelled_down(mixed, ("a", "b", "c")) == []
+@given(st.lists(st.tuples(COUNTS, COUNTS), min_size=1, max_size=8), st.sampled_from([0.9, 0.95]))
+def test_levelled_down_never_contradicts_the_tally(pairs, confidence):
+    gained, lost = np.array(pairs).T
+    change = Change(gained, lost, np.full(len(pairs), 120))
+    found = levelled_down(change, tuple(map(str, range(len(pairs)))), confidence)
+    tally = change.tally(confidence)
+    assert len(found) == (0 if tally["groups_gain"] else tally["groups_lose"])
+    assert all(lost[int(name)] > gained[int(name)] for name in found)
+
+
+def test_levelled_down_means_that_nobody_clearly_gains():
+    rows, names = np.array([100, 100, 100]), ("a", "b", "c")
+    harmed = Change(np.array([0, 1, 0]), np.array([9, 0, 2]), rows)  # one of b is no clear gain
+    assert levelled_down(harmed, names, 0.95) == ["a"]
+    mixed = Change(np.array([0, 9, 0]), np.array([9, 0, 2]), rows)
+    assert levelled_down(mixed, names, 0.95) == []
 
 
 @pytest.mark.parametrize(
@@ -57,17 +73,38 @@ def test_levelled_down_means_that_nobody_gains():
 def test_decisions_as_good_as_none_are_doubted(decided, kinds):
     y, decided = np.array([0, 1, 0, 1]), np.array(decided)
     error = float((y != decided).mean())
-    doubts = doubts_of_decisions(decided, error, y, None, np.array(["no", "yes"]))
+    doubts = doubts_of_decisions(decided, error, y, None, ["no", "yes"])
     assert [doubt["kind"] for doubt in doubts] == kinds
 
 
 def test_a_gap_that_fresh_rows_surely_widen_is_doubted():
-    wide = {"gap": 0.2, "lower": 0.1, "upper": 0.3}
-    assert doubts_of_gaps({"dp": 0.15}, {"dp": wide}) == []
-    (doubt,) = doubts_of_gaps({"dp": 0.05}, {"dp": wide})
+    wide = {"gap": 0.2, "lower": 0.1, "upper": 0.3, "groups": 4}
+    assert doubts_of_gaps({"dp": Compared(0.15, 4)}, {"dp": wide}) == []
+    (doubt,) = doubts_of_gaps({"dp": Compared(0.05, 4)}, {"dp": wide})
     assert doubt["kind"] == "flattered"
     assert "0.050" in doubt["text"]
-    assert "0.100 to 0.300" in doubt["text"]
+    assert doubt["text"].endswith("(0.100 to 0.300).")
+    (doubt,) = doubts_of_gaps({"dp": Compared(0.05, 3)}, {"dp": wide})
+    assert doubt["text"].endswith("the groups: 3 had enough rows there, 4 have here.")
+
+
+def test_a_gap_that_grew_against_the_starting_point_is_doubted():
+    def gap(gap, lower, upper, verdict):
+        return {"tpr": {"gap": gap, "lower": lower, "upper": upper, "verdict": verdict}}
+
+    before = gap(0.143, 0.0, 0.321, "inconclusive")
+    (doubt,) = doubts_of_growth(gap(0.276, 0.208, 0.394, "violation"), before, 2)
+    assert doubt["kind"] == "gap_grew"
+    assert doubt["text"] == (
+        "The gap in true positive rate is larger than at point 2: 0.276 (0.208 to 0.394), there "
+        "0.143 (0.000 to 0.321). It is now surely above the tolerance."
+    )
+    assert doubts_of_growth(gap(0.15, 0.06, 0.3, "violation"), before, 2) != []  # only now above
+    assert doubts_of_growth(gap(0.2, 0.01, 0.4, "inconclusive"), before, 2) == []  # may be chance
+    assert doubts_of_growth(gap(0.12, 0.08, 0.3, "violation"), before, 2) == []  # smaller
+    assert doubts_of_growth(before, before, 2) == []
+    surely = gap(0.4, 0.35, 0.5, "violation")
+    assert len(doubts_of_growth(surely, gap(0.3, 0.2, 0.4, "violation"), 2)) == 1
 
 
 def test_of_too_many_groups_the_worst_off_and_those_that_make_gaps_are_shown(monkeypatch):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from apfex.auditing._settings import AuditSettings, check_bound
 from apfex.auditing._text import as_markdown, as_text
 from apfex.auditing._thresholds import threshold_rates
 from apfex.auditing._verdicts import Tested, ends_of
-from apfex.auditing._worst import worst_groups
+from apfex.auditing._worst import count_worse_off, worst_groups
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,7 +68,6 @@ class Audit:
     Worst-off groups
     group  rows  favored  interval        to overall  driven by
     sex=F   200    25.0%  19.5% to 31.4%       -12.5  sex (others 50.0%)
-    sex=M   200    50.0%  43.1% to 56.9%       +12.5  -
     """
 
     gaps: pd.DataFrame
@@ -107,7 +106,16 @@ class Audit:
         """Whether weights differ, so that counts are effective ones and intervals approximate."""
         return self._counts.approximate
 
-    def worst(self, n: int = 5, *, by: str | None = None) -> pd.DataFrame:
+    @property
+    def n_worse_off(self) -> int:
+        """Groups of the crossing that get the favorable label clearly less often than all.
+
+        The Wilson interval of their rate, corrected for the number of groups (Bonferroni), lies
+        below the rate of all rows.
+        """
+        return count_worse_off(self._counts, self._level(None), self.settings.confidence)
+
+    def worst(self, n: int = 5, *, by: str | None = None, only_below: bool = False) -> pd.DataFrame:
         """The groups that get the favorable label least, as far as their rows can tell.
 
         Parameters
@@ -116,20 +124,25 @@ class Audit:
             How many.
         by : str, optional
             A level, as in ``gaps``; the full crossing by default.
+        only_below : bool
+            Leave out groups that get it as often as all rows do, or more often.
 
         Returns
         -------
         pandas.DataFrame
             ``group``, ``count``, ``favored`` (rate of the favorable label), its Wilson interval
-            ``lower`` and ``upper``, by whose upper end groups are ranked, so that chance among
-            hundreds of small ones does not lead; ``difference`` to all rows; ``driver``, the
-            attribute in which people who share all others fare better most clearly, and
-            ``others``, their rate.
+            ``lower`` and ``upper``; ``difference`` to all rows; ``driver``, the attribute in which
+            people who share all others fare better most clearly, and ``others``, their rate; None
+            and NaN where none clearly do. Groups are ranked by their shrunken rate, so that chance
+            among hundreds of small ones does not lead.
         """
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
             raise ValueError(f"n must be a whole number of at least 1, got {n!r}.")
         level = self._level(by)
-        return worst_groups(self._counts, level, self.settings.confidence).head(n)
+        worst: Any = worst_groups(self._counts, level, self.settings.confidence)
+        if only_below:
+            worst = worst[worst["difference"] < -1e-9].reset_index(drop=True)  # not by rounding
+        return worst.head(n)
 
     def plan(self, max_gap: float | None = None, *, power: float = 0.8) -> pd.DataFrame:
         """How many more rows, of which groups, would settle what is not settled.
@@ -207,7 +220,10 @@ class Audit:
             ``threshold``, ``by``, ``group``, ``of``, ``rate``.
         """
         if self._counts.scores is None:
-            raise ValueError("y_score must be given to audit for rates by threshold, got None.")
+            gone = "" if self.thresholds is None else "; an audit from JSON no longer has them"
+            raise ValueError(
+                f"y_score must be given to audit for rates by threshold, got None{gone}."
+            )
         levels = levels_of(self._counts.groups)
         return threshold_rates(self._counts.scores, levels, self.settings.rates)
 
@@ -229,10 +245,16 @@ class Audit:
 
     @staticmethod
     def from_json(text: str) -> Audit:
-        """An audit from :meth:`to_json`, computed again from its counts; thresholds are gone."""
+        """An audit from :meth:`to_json`, computed again from its counts.
+
+        Notes and ``thresholds`` are those that were stored. Scores are not stored, so that
+        :meth:`rates_by_threshold` is gone.
+        """
         from apfex.auditing._run import audit_counts
 
-        return audit_counts(*read_json(text))
+        stored = read_json(text)
+        again = audit_counts(stored.counts, stored.settings)
+        return replace(again, notes=stored.notes, thresholds=stored.thresholds)
 
     def to_html(self, *, max_rows: int = 200) -> str:
         """A fragment of HTML without scripts; names from data are escaped."""

@@ -23,6 +23,7 @@ class ScoreCounts:
     thresholds: np.ndarray
     rows: np.ndarray
     sums: np.ndarray
+    squares: np.ndarray | None = None
 
 
 @final
@@ -221,4 +222,6 @@ def _count_scores(
         return np.concatenate([selected, everyone], axis=-1)
 
     rows = masses(None)
-    return ScoreCounts(thresholds, rows, rows if weight is None else masses(weight))
+    if weight is None:
+        return ScoreCounts(thresholds, rows, rows)
+    return ScoreCounts(thresholds, rows, masses(weight), masses(weight**2))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import pandas as pd
 from apfex.auditing._names import plain
 from apfex.auditing._verdicts import Tested
 from apfex.auditing._wilson import difference_interval
+from apfex.metrics import GapInterval
 
 
 @final
@@ -23,11 +25,11 @@ class AuditChange:
     ----------
     gaps : pandas.DataFrame
         A row per criterion and level of either: ``criterion``, ``by``, ``earlier``, ``now``,
-        ``change``, ``lower``, ``upper``, ``verdict`` (larger, smaller, no clear change, or not
-        estimable).
+        ``change``, ``lower``, ``upper``, ``verdict`` (larger, smaller, no clear change, not
+        estimable, or new or gone where only one of the audits has it).
     groups : pandas.DataFrame
         A row per group and rate: ``by``, ``group``, ``of``, (``class``,) ``earlier``, ``now``,
-        ``change``, ``lower``, ``upper``, ``verdict`` (the same, or new, or gone).
+        ``change``, ``lower``, ``upper``, ``verdict`` (the same words).
 
     Examples
     --------
@@ -57,33 +59,49 @@ class AuditChange:
 def change_of_gaps(
     now: Sequence[Tested], earlier: Sequence[Tested], confidence: float
 ) -> pd.DataFrame:
-    """Change of the gaps that both audits have.
+    """Change of the gaps; one that only one of the audits has is new or gone.
 
     Notes
     -----
     Each gap gets an interval at ``(1 + confidence) / 2``; if both cover, which has probability
     ``confidence`` at least, then so does ``[lower - upper_before, upper - lower_before]``.
     """
-    before = {(one.criterion, one.by): one for one in earlier}
-    rows = []
-    for one in now:
-        other = before.get((one.criterion, one.by))
-        if other is None:
-            continue
-        stricter = (1 + confidence) / 2
-        a, b = one.at(stricter), other.at(stricter)
-        low, high = a.lower - b.upper, a.upper - b.lower
-        row: dict[str, Any] = {"criterion": one.criterion, "by": one.by}
-        row |= {"earlier": b.gap, "now": a.gap, "change": a.gap - b.gap}
-        rows.append(row | {"lower": low, "upper": high, "verdict": _verdict(low, high)})
-    if not rows:
+    before, after = ({(one.criterion, one.by): one for one in audit} for audit in (earlier, now))
+    if not before.keys() & after.keys():
         raise ValueError(
             "earlier must share a criterion and an attribute with this audit, got "
             f"{sorted({one.criterion for one in earlier})} by {sorted({one.by for one in earlier})}"
             f" against {sorted({one.criterion for one in now})} by "
             f"{sorted({one.by for one in now})}."
         )
+    rows = []
+    for key in [*after, *(key for key in before if key not in after)]:
+        row = _change_of_gap(after.get(key), before.get(key), (1 + confidence) / 2)
+        rows.append(dict(zip(("criterion", "by"), key, strict=True)) | row)
     return pd.DataFrame(rows)
+
+
+def _change_of_gap(
+    now: Tested | None, earlier: Tested | None, confidence: float
+) -> dict[str, float | str]:
+    a, b = (
+        (math.nan,) * 3 if one is None else _gap_and_ends(one.at(confidence))
+        for one in (now, earlier)
+    )
+    low, high = a[1] - b[2], a[2] - b[1]
+    alone = "gone" if now is None else "new" if earlier is None else None
+    return {
+        "earlier": b[0],
+        "now": a[0],
+        "change": a[0] - b[0],
+        "lower": low,
+        "upper": high,
+        "verdict": alone or _verdict(low, high),
+    }
+
+
+def _gap_and_ends(interval: GapInterval) -> tuple[float, float, float]:
+    return interval.gap, interval.lower, interval.upper
 
 
 def change_of_rates(now: pd.DataFrame, earlier: pd.DataFrame, confidence: float) -> pd.DataFrame:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import pandas as pd
 
 from apfex.auditing._counts import Counts
 from apfex.auditing._settings import AuditSettings
+from apfex.auditing._thresholds import THRESHOLDS
 from apfex.groups import make_groups
 
 if TYPE_CHECKING:
     from apfex.auditing._audit import Audit
 
 KIND, SCHEMA_VERSION = "apfex.audit", 1
+_WORDS = ("criterion", "by", "lowest", "highest")  # the other columns of thresholds are numbers
+_TEXT = pd.Series(["text"]).dtype  # its name depends on the version of pandas
 
 
 def as_json(audit: Audit, counts: Counts, indent: int | None) -> str:
@@ -41,8 +44,19 @@ def as_json(audit: Audit, counts: Counts, indent: int | None) -> str:
     return json.dumps(_known(content), indent=indent, allow_nan=False, ensure_ascii=False)
 
 
-def read_json(text: str) -> tuple[Counts, AuditSettings]:
-    """Counts and settings of an audit that was stored; an error that says what is wrong."""
+@final
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """What an audit is made from again, and what its counts do not tell."""
+
+    counts: Counts
+    settings: AuditSettings
+    notes: tuple[str, ...]
+    thresholds: pd.DataFrame | None
+
+
+def read_json(text: str) -> Stored:
+    """An audit that was stored; an error that says what is wrong."""
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
@@ -56,8 +70,12 @@ def read_json(text: str) -> tuple[Counts, AuditSettings]:
             "version of apfex that wrote it."
         )
     try:
-        settings = AuditSettings(**content["settings"])
-        return _read_counts(content["counts"]), settings
+        return Stored(
+            _read_counts(content["counts"]),
+            AuditSettings(**content["settings"]),
+            tuple(map(str, content["notes"])),
+            _read_thresholds(content["thresholds"]),
+        )
     except (KeyError, TypeError, IndexError) as error:
         raise ValueError(f"text must be a whole audit, got a damaged one: {error!r}.") from error
 
@@ -107,6 +125,17 @@ def _read_counts(stored: Mapping[str, Any]) -> Counts:
         approximate=bool(stored["approximate"]),
         outside=int(stored["outside"]),
     )
+
+
+def _read_thresholds(stored: list[Mapping[str, Any]] | None) -> pd.DataFrame | None:
+    if stored is None:
+        return None
+    columns: dict[str, list[Any]] = {}
+    for name in THRESHOLDS:
+        convert = str if name in _WORDS else float
+        columns[name] = [math.nan if row[name] is None else convert(row[name]) for row in stored]
+    words = {name: pd.Series(columns[name], dtype=_TEXT) for name in _WORDS}
+    return pd.DataFrame({**columns, **words})
 
 
 def _known(value: Any) -> Any:

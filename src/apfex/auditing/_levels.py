@@ -70,7 +70,6 @@ class RateCounts:
     count: np.ndarray  # [k] rows of the group
     numerator: np.ndarray
     denominator: np.ndarray
-    rows: np.ndarray  # unweighted denominators
     successes: np.ndarray  # effective counts
     totals: np.ndarray
     counted: np.ndarray  # whether the group counts for the gap
@@ -100,7 +99,6 @@ def quotient(above: np.ndarray, below: np.ndarray) -> np.ndarray:
 def rate_counts(counts: Counts, level: Level, of: RateName, min_count: float) -> RateCounts:
     """Count a rate on a level."""
     numerator, denominator = _sums(counts.sums, counts, level, of)
-    rows = _sums(counts.rows, counts, level, of)[1]
     successes, totals = numerator.astype(np.int64), denominator.astype(np.int64)
     if counts.squares is not None:
         squares = _sums(counts.squares, counts, level, of)[1]
@@ -112,10 +110,9 @@ def rate_counts(counts: Counts, level: Level, of: RateName, min_count: float) ->
         count=level.add_up(counts.rows)[0, :, 2:].sum(-1).astype(np.int64),
         numerator=numerator,
         denominator=denominator,
-        rows=rows.astype(np.int64),
         successes=successes,
         totals=totals,
-        counted=(rows >= min_count) & (denominator > 0),
+        counted=(totals >= min_count) & (denominator > 0),
     )
 
 

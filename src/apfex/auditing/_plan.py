@@ -92,9 +92,9 @@ def _to_estimate(one: Tested, min_count: float) -> tuple[str, np.ndarray]:
     """Rows until two groups reach ``min_count``; the share of rows that count is taken overall."""
     more = np.zeros(len(one.tables[0].level.names))
     for table in one.tables:
-        row = int(table.rows.sum(1).argmax())
-        share = table.rows[row].sum() / table.count.sum()
-        short = np.maximum(min_count - table.rows[row], 0.0)
+        row = int(table.totals.sum(1).argmax())
+        share = table.totals[row].sum() / table.count.sum()
+        short = np.maximum(min_count - table.totals[row], 0.0)
         nearest = np.argsort(short, kind="stable")[:2]
         needed = np.ceil(short[nearest] / share) if share > 0 else np.full(len(nearest), np.inf)
         more[nearest] = np.maximum(more[nearest], needed)

@@ -61,7 +61,8 @@ def audit(
     confidence : float
         Of every interval, from 0.5 to 0.999.
     min_count : float
-        Fewest rows that a rate must rest on: groups with fewer are shown, but leave the gap.
+        Fewest rows that a rate must rest on (effective ones where there are weights): groups with
+        fewer are shown, but leave the gap.
     favorable_label : label
         The outcome that a person would want; of two labels the one whose rates are shown. With
         more labels every class is compared, and this one tells who is worst off.
@@ -247,8 +248,9 @@ def _notes(counts: Counts, settings: AuditSettings, tables: Sequence[RateCounts]
     small = [f"{of} by {by}: {n:,} of {k:,}" for of, by, n, k in map(_small, tables) if n]
     if small:
         more = f", and {len(small) - _NOTED} more" if len(small) > _NOTED else ""
+        rows = "effective rows" if counts.approximate else "rows"
         notes.append(
-            f"Groups with fewer than {settings.min_count:g} rows that count are shown, but left "
+            f"Groups with fewer than {settings.min_count:g} {rows} that count are shown, but left "
             f"out of the gap ({', '.join(small[:_NOTED])}{more})."
         )
     return notes

@@ -57,8 +57,8 @@ def gaps_table(audit: Audit, most: int, style: Style) -> TextTable:
 
 
 def worst_table(audit: Audit, most: int, style: Style) -> TextTable:
-    """Groups with the fewest favorable decisions."""
-    worst = audit.worst(most)
+    """Groups with the fewest favorable decisions, as far as these are fewer than those of all."""
+    worst = audit.worst(audit.n_groups, only_below=True)
     rows = [
         [
             style(row["group"]),
@@ -68,11 +68,13 @@ def worst_table(audit: Audit, most: int, style: Style) -> TextTable:
             points(row["difference"]),
             _driver(row, style),
         ]
-        for row in worst.to_dict("records")
+        for row in worst.head(most).to_dict("records")
     ]
     columns = ("group", "rows", "favored", "interval", "to overall", "driven by")
-    left = _left_out(audit.n_groups, most, ".groups")
-    return TextTable("Worst-off groups", columns, rows, left)
+    title = "Worst-off groups"
+    if not audit.n_worse_off:
+        title += ": none is clearly worse off" if rows else ": none, all fare alike"
+    return TextTable(title, columns, rows, _left_out(len(worst), most, ".groups"))
 
 
 def head_of(audit: Audit, style: Style) -> str:

@@ -10,8 +10,20 @@ import pandas as pd
 from apfex.auditing._counts import ScoreCounts
 from apfex.auditing._levels import Level, quotient
 from apfex.auditing._settings import AuditSettings
-from apfex.metrics import CRITERIA
+from apfex.metrics import CRITERIA, effective_counts
 from apfex.rates import RATES, RateName
+
+THRESHOLDS = (
+    "threshold",
+    "criterion",
+    "by",
+    "gap",
+    "lowest",
+    "lowest_rate",
+    "highest",
+    "highest_rate",
+)
+"""Columns of the gaps over all thresholds."""
 
 
 def threshold_gaps(
@@ -54,10 +66,14 @@ def threshold_rates(
 
 
 def _rates(scores: ScoreCounts, level: Level, of: RateName) -> tuple[np.ndarray, np.ndarray]:
-    """Rates [t, k], and the rows that they rest on."""
+    """Rates [t, k], and the rows that they rest on, effective ones where there are weights."""
     above, below = (np.array(part, dtype=np.float64) for part in _coefficients(of))
     sums = level.add_up(scores.sums)
-    return quotient(sums @ above, sums @ below), level.add_up(scores.rows) @ below
+    numerator, denominator = sums @ above, sums @ below
+    rows = denominator
+    if scores.squares is not None:
+        rows = effective_counts(numerator, denominator, level.add_up(scores.squares) @ below)[1]
+    return quotient(numerator, denominator), rows
 
 
 def _gaps(scores: ScoreCounts, level: Level, of: RateName, min_count: float) -> pd.DataFrame:

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import shlex
 import time
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from apfex.cli._chosen import describe_choice, side_effects
 from apfex.cli._features import describe_features
 from apfex.cli._folder import AUDIT, FRONT, MODEL, REPORT, RUN, free_place, new_folder
 from apfex.cli._front import brief, show_front
 from apfex.cli._groups import check_few, describe_groups
+from apfex.cli._identifiers import describe_identifiers, find_identifiers
 from apfex.cli._leaks import Leak, find_leaks
 from apfex.cli._record import new_record, results_of
 from apfex.cli._screen import Screen, shown
 from apfex.cli._settings import ExploreSettings
 from apfex.cli._source import Source, read_source
 from apfex.cli._split import hold_back
+from apfex.cli._training import train
 
 if TYPE_CHECKING:
     from apfex.estimator import APFExClassifier
@@ -42,15 +44,27 @@ def explore(settings: ExploreSettings, out: Path | None, screen: Screen) -> dict
     _tell(task, screen)
     started = time.monotonic()
     with new_folder(place, screen) as folder:
-        screen.aside(f"Training on {len(task.fit):,} rows ... (Ctrl-C stops)")
-        clf = _train(task, screen)
+        draft = _write_draft(task, folder)
+        screen.aside(f"Training on {len(task.fit):,} rows ... (Ctrl-C stops; nothing is kept)")
+        clf = train(settings, task.source.favorable, task.rows(task.fit), screen)
         clf.save(folder / MODEL)
-        screen.aside(f"Measuring {len(clf.front_)} points on {len(task.test):,} rows held back ...")
+        screen.aside(
+            f"Measuring {len(clf.front_)} points on {len(task.test):,} rows held back ... (Ctrl-C "
+            "keeps the model)"
+        )
         described = _write_front(task, clf, folder, place)
-        record = _write_record(task, described, folder, time.monotonic() - started)
+        record = _finish(draft, described, folder, time.monotonic() - started)
     show_front(described, screen)
     screen.say()
-    _tell_where(described, place, screen)
+    screen.facts(
+        {
+            "Chosen": describe_choice(described),
+            "Report": str(place / REPORT),
+            "Predict": f"apfex predict {shlex.quote(str(place))} FILE",
+        }
+    )
+    for effect in side_effects(described):
+        screen.warn(effect)
     return record | {"folder": str(place), "front": brief(described)}
 
 
@@ -65,6 +79,7 @@ class _Task:
     fit: np.ndarray
     test: np.ndarray
     leaks: list[Leak]
+    identifiers: list[str]
 
     def rows(self, places: np.ndarray) -> dict[str, Any]:
         """Some rows, as a classifier takes them."""
@@ -85,7 +100,8 @@ def _prepare(settings: ExploreSettings) -> _Task:
     check_few(groups)
     fit, test = hold_back(source.codes, groups.codes, settings.test_fraction, settings.seed)
     leaks = find_leaks(source.X.iloc[fit], source.codes[fit], settings.seed)
-    return _Task(settings, source, groups, fit, test, leaks)
+    identifiers = find_identifiers(source.X, source.kinds)
+    return _Task(settings, source, groups, fit, test, leaks, identifiers)
 
 
 def _tell(task: _Task, screen: Screen) -> None:
@@ -109,30 +125,8 @@ def _tell(task: _Task, screen: Screen) -> None:
             f"{leak.describe(shown(label, 40))}. If it is not known in time, leave it out: "
             f"{leak.remedy}"
         )
-
-
-def _train(task: _Task, screen: Screen) -> APFExClassifier:
-    """Fit, with a progress bar on a terminal."""
-    import rich
-
-    from apfex.estimator import APFExClassifier
-
-    settings = task.settings
-    rich.reconfigure(stderr=True)  # the bar of the classifier is drawn on rich's own console
-    clf = APFExClassifier(
-        settings.criteria,
-        model=settings.models,
-        search=settings.search,  # pyright: ignore[reportArgumentType] - it checks
-        n_points=settings.points,
-        max_gap=dict(settings.max_gap),
-        favorable_label=task.source.favorable,
-        random_state=settings.seed,
-        verbose=int(screen.asides.is_terminal),
-    )
-    with warnings.catch_warnings():
-        # The line "Chosen" at the end says so in words of the command line.
-        warnings.filterwarnings("ignore", message="No non-trivial point")
-        return clf.fit(**task.rows(task.fit)).set_params(verbose=0)
+    if task.identifiers:
+        screen.warn(describe_identifiers(task.identifiers))
 
 
 def _write_front(task: _Task, clf: APFExClassifier, folder: Path, place: Path) -> dict[str, Any]:
@@ -148,6 +142,7 @@ def _write_front(task: _Task, clf: APFExClassifier, folder: Path, place: Path) -
         title=f"Front of {source.name}",
         source=f"{source.description}: {len(task.test):,} rows held back of {len(source.y):,}",
         command=f"apfex predict {shlex.quote(str(place))} FILE",
+        words=source.words,
     )
     write_json(folder / FRONT, described)
     write_text_atomically(folder / AUDIT, clf.audit(**fresh, **limits).to_json())
@@ -155,10 +150,8 @@ def _write_front(task: _Task, clf: APFExClassifier, folder: Path, place: Path) -
     return described
 
 
-def _write_record(
-    task: _Task, described: dict[str, Any], folder: Path, seconds: float
-) -> dict[str, Any]:
-    """Written last: a folder with a record is whole."""
+def _write_draft(task: _Task, folder: Path) -> dict[str, Any]:
+    """The record as far as it goes before training: enough to predict with the model alone."""
     from apfex.storage import write_json
 
     source = task.source
@@ -172,34 +165,28 @@ def _write_record(
         "test_rows": len(task.test),
     }
     record = new_record("explore", task.settings.to_dict(), data) | {
+        "finished": False,
         "classes": list(source.classes),
         "words": [source.words[label] for label in source.classes],
         "favorable": source.favorable,
         "features": dict(source.kinds),
         "leaks": [leak.feature for leak in task.leaks],
-        "seconds": round(seconds, 1),
-        "results": results_of(described),
+        "identifiers": task.identifiers,
     }
     write_json(folder / RUN, record)
     return record
 
 
-def _tell_where(described: dict[str, Any], place: Path, screen: Screen) -> None:
-    point = described["points"][described["chosen"]]
-    gaps = {name: gap["gap"] for name, gap in point["validation"]["gaps"].items()}
-    bounds = described["settings"]["max_gap"]
-    within = all(gaps[name] <= limit for name, limit in bounds.items())
-    said = ", ".join(f"{name} {limit:g}" for name, limit in bounds.items())
-    found = ", ".join(f"{name} {gaps[name]:.3f}" for name in bounds)
-    why = (
-        f"the most accurate of those within --max-gap ({said}) on the rows that chose it"
-        if within
-        else f"none is within --max-gap ({said}); this is nearest ({found})"
-    )
-    screen.facts(
-        {
-            "Chosen": f"point {described['chosen']}: {why}",
-            "Report": str(place / REPORT),
-            "Predict": f"apfex predict {shlex.quote(str(place))} FILE",
-        }
-    )
+def _finish(
+    record: dict[str, Any], described: dict[str, Any], folder: Path, seconds: float
+) -> dict[str, Any]:
+    """Written last: a folder whose record says so is whole."""
+    from apfex.storage import write_json
+
+    whole = record | {
+        "finished": True,
+        "seconds": round(seconds, 1),
+        "results": results_of(described),
+    }
+    write_json(folder / RUN, whole)
+    return whole

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -36,21 +37,24 @@ def free_place(out: Path | None, name: str) -> Path:
 def new_folder(place: Path, screen: Screen) -> Iterator[Path]:
     """A folder to write into, which gets its name only when all went well.
 
-    After an error or Ctrl-C a model that was finished is kept in ``NAME.incomplete``; anything
-    else is removed.
+    After an error or Ctrl-C a model that was finished is kept in ``NAME.incomplete``, with the
+    record that ``apfex predict`` needs; anything else is removed.
     """
     draft = _draft(place)
     try:
         yield draft
         _publish(draft, place)
-    except BaseException:
+    except BaseException as error:
         if (draft / MODEL).is_dir():
             kept = _kept(draft, place)
             screen.warn(
-                f"Not finished: there is no report, but the model is whole: apfex.load('{kept}')"
+                "Not finished: there is no report, but the model is whole: apfex predict "
+                f"{shlex.quote(str(kept))} FILE"
             )
         else:
             shutil.rmtree(draft, ignore_errors=True)
+            if isinstance(error, KeyboardInterrupt):
+                screen.warn("Not finished: nothing is kept.")
         raise
 
 
@@ -80,7 +84,7 @@ def _kept(draft: Path, place: Path) -> Path:
     names = (f"{place.name}.incomplete" + (f"-{n}" if n > 1 else "") for n in count(1))
     kept = next(p for p in map(place.with_name, names) if not p.exists())
     draft.rename(kept)
-    return kept / MODEL
+    return kept
 
 
 def _simple(name: str) -> str:

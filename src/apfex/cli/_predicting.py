@@ -12,8 +12,8 @@ import numpy as np
 from apfex.cli._errors import CommandError, listed, nearest
 from apfex.cli._features import like_training
 from apfex.cli._files import TableFile, open_table
-from apfex.cli._folder import MODEL
-from apfex.cli._record import read_record
+from apfex.cli._folder import MODEL, RUN
+from apfex.cli._record import is_finished, read_record
 from apfex.cli._screen import Screen, shown
 from apfex.cli._write import write_rows
 
@@ -35,13 +35,18 @@ def predict_file(
     screen: Screen,
 ) -> dict[str, Any]:
     """Add a decision and its probability to every row; the file itself is not changed."""
-    folder, record = read_record(run, "explore")
+    folder, record = read_record(run, "explore", finished=False)
+    clf = _load(folder, record, point)
     table = open_table(file, encoding)
     target = _target(out, table, force)
     names = {part: f"{prefix}{part}" for part in ("prediction", "probability")}
     _check_new(table, list(names.values()))
     X = _features(table, record)
-    clf = _load(folder, point)
+    if not is_finished(record):
+        screen.warn(
+            f"{folder} was stopped before its points were measured on rows held back: nobody knows "
+            "how well, and how fairly, they decide."
+        )
     decided, probability = clf.predict(X), clf.predict_proba(X)[:, -1]
     words = dict(zip(record["classes"], record["words"], strict=True))
     added = {
@@ -100,10 +105,16 @@ def _features(table: TableFile, record: Mapping[str, Any]) -> pd.DataFrame:
     return like_training(table.read(list(kinds), text), kinds, table.path)
 
 
-def _load(folder: Path, point: int | None) -> Any:
+def _load(folder: Path, record: Mapping[str, Any], point: int | None) -> Any:
     from apfex.estimator import load
 
     clf = load(folder / MODEL)
+    known = (clf.classes_.tolist(), [str(name) for name in clf.feature_names_in_])
+    if known != (record["classes"], list(record["features"])):
+        raise CommandError(
+            f"{folder / RUN} is not of the model in {folder / MODEL}: its classes and features "
+            "differ; copy the whole folder again."
+        )
     if point is None:
         return clf
     if not 0 <= point < len(clf.front_):

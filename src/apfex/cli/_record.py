@@ -11,6 +11,7 @@ from typing import Any
 
 from apfex.cli._errors import CommandError
 from apfex.cli._folder import RUN
+from apfex.cli._shape import check_shape
 
 KIND, SCHEMA_VERSION = "apfex.run", 1
 _PACKAGES = ("apfex", "numpy", "pandas", "pyarrow", "scikit-learn", "scipy", "torch")
@@ -26,6 +27,7 @@ def new_record(
         "schema_version": SCHEMA_VERSION,
         "command": command,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "finished": True,
         "versions": versions(),
         "settings": dict(settings),
         "data": dict(data),
@@ -46,8 +48,20 @@ def versions() -> dict[str, str]:
     return found
 
 
-def read_record(path: Path, command: str | None = None) -> tuple[Path, dict[str, Any]]:
-    """The folder of a run and its record; ``path`` is the folder, or the file."""
+def read_record(
+    path: Path, command: str | None = None, *, finished: bool = True
+) -> tuple[Path, dict[str, Any]]:
+    """The folder of a run and its record, if it has the shape of one.
+
+    Parameters
+    ----------
+    path : Path
+        Of the folder, or of the file.
+    command : str, optional
+        Which the run must be of.
+    finished : bool
+        Whether a run that was stopped with its model whole, but nothing measured, is refused.
+    """
     from apfex.storage import read_json
 
     file = path / RUN if path.is_dir() else path
@@ -67,7 +81,20 @@ def read_record(path: Path, command: str | None = None) -> tuple[Path, dict[str,
         raise CommandError(
             f"{file} is of `apfex {record.get('command')}`, not of `apfex {command}`."
         )
+    check_shape(record, file)
+    if finished and not is_finished(record):
+        folder = file.parent
+        raise CommandError(
+            f"{folder} was stopped before its points were measured: it has no figures and no "
+            f"report, only the model, with which `apfex predict {folder} FILE` works. Run `apfex "
+            "explore` again for the rest."
+        )
     return file.parent, record
+
+
+def is_finished(record: Mapping[str, Any]) -> bool:
+    """Whether all that the run was to write is there."""
+    return record.get("finished", True)
 
 
 def results_of(described: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,4 +123,5 @@ def results_of(described: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _writer(record: Mapping[str, Any]) -> str:
-    return f"apfex {record.get('versions', {}).get('apfex', 'unknown')}"
+    found = record.get("versions")
+    return f"apfex {found.get('apfex', 'unknown') if isinstance(found, dict) else 'unknown'}"

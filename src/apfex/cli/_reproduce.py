@@ -53,7 +53,9 @@ def reproduce(
         list[str] | None,
         typer.Option(help="Keys of methods, with commas between.", metavar="KEYS"),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Runs of each method, seeds 0, 1, ...; the figure shows one.", min=1)] = 10,
+    seeds: Annotated[
+        int, typer.Option(help="Runs of each method, seeds 0, 1, ...; the figure shows one.", min=1)
+    ] = 10,
     jobs: Annotated[int, typer.Option(help="Processes; -1: one for each core.")] = -1,
     split: Annotated[
         Split, typer.Option(help="The paper's, or the sizes of Padh et al.")

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, final
 
 from apfex.cli._errors import CommandError, nearest
+from apfex.cli._screen import shown
+from apfex.cli._shape import Check, is_number, is_text, is_texts, is_whole, maybe
 
 
 @final
@@ -52,9 +54,14 @@ class ExploreSettings:
             raise CommandError(
                 f"The settings of the run are of another version of apfex: {unknown or stored}."
             )
-        lists = {"sensitive", "drop", "criteria"}
+        for name, value in stored.items():
+            if not _FITS[name](value):
+                raise CommandError(
+                    f"The settings of the run are damaged: {name} is {shown(repr(value), 40)}."
+                )
         values: dict[str, Any] = {
-            name: tuple(value) if name in lists else value for name, value in stored.items()
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in stored.items()
         }
         return ExploreSettings(**values)
 
@@ -62,6 +69,26 @@ class ExploreSettings:
     def models(self) -> str | tuple[str, ...]:
         """As the classifier wants it."""
         return tuple(self.model.split("+")) if "+" in self.model else self.model
+
+
+def _is_bounds(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(is_number, value.values()))
+
+
+def _is_bins(value: Any) -> bool:
+    lists = list(value.values()) if isinstance(value, dict) else [0]
+    return all(isinstance(one, list) and all(map(is_number, one)) for one in lists)
+
+
+_FITS: dict[str, Check] = {
+    **dict.fromkeys(("source", "model", "search"), is_text),
+    **dict.fromkeys(("label", "positive", "favorable", "weight", "encoding"), maybe(is_text)),
+    **dict.fromkeys(("sensitive", "drop", "criteria"), is_texts),
+    **dict.fromkeys(("points", "seed"), is_whole),
+    **dict.fromkeys(("test_fraction", "tolerance", "confidence"), is_number),
+    "max_gap": _is_bounds,
+    "bins": maybe(_is_bins),
+}
 
 
 def read_criteria_option(given: Sequence[str]) -> tuple[str, ...]:

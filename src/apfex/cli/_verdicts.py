@@ -54,19 +54,23 @@ def _show_gaps(audit: Audit, screen: Screen) -> None:
 
 def _show_groups(audit: Audit, screen: Screen) -> None:
     label = shown(audit.settings.favorable_label, 30)
+    of_all = f"{100 * audit.share_favored:.1f}% of all{', weighted' * audit.is_approximate}"
+    worst = audit.worst(audit.n_groups, only_below=True)
     screen.say()
-    screen.say(
-        f"Who gets the label {label} least ({100 * audit.share_favored:.1f}% of all)"
-        f"{_left_out(audit.n_groups, _MOST_GROUPS)}"
-    )
+    if worst.empty:
+        screen.say(f"All groups get the label {label} equally often ({of_all})")
+        return
+    screen.say(f"Who gets the label {label} least ({of_all}){_left_out(len(worst), _MOST_GROUPS)}")
     screen.table(
         ["group", "rows", "share", "driven by"],
         [
             [shown(row["group"], 44), f"{row['count']:,}", _share(row), _driver(row)]
-            for row in audit.worst(_MOST_GROUPS).to_dict("records")
+            for row in worst.head(_MOST_GROUPS).to_dict("records")
         ],
         left=("group", "share", "driven by"),
     )
+    if not audit.n_worse_off:
+        screen.say("None of these is clearly worse off than all rows.")
 
 
 def _gap(row: dict[Any, Any]) -> str:

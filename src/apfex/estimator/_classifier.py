@@ -445,13 +445,15 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         """
         return save_classifier(self, folder, overwrite)
 
-    def to_onnx(self, path: str | os.PathLike[str]) -> Path:
+    def to_onnx(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the point in use as an ONNX file, from the columns of a table to the label.
 
         Parameters
         ----------
         path : str or path
-            A file that is there is replaced.
+            One that is not there yet.
+        overwrite : bool
+            Whether to replace a file that is there, once the new one is whole.
 
         Returns
         -------
@@ -468,7 +470,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         modules of yours, which count in float32, up to 1e-4. Modules of a class of your own are
         refused. Needs the package onnx: ``pip install "apfex[onnx]"``.
         """
-        return export_onnx(self, path)
+        return export_onnx(self, path, overwrite)
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that missing values and categories are fine."""

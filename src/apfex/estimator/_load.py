@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,13 @@ from apfex.estimator._own_modules import OwnModules
 from apfex.estimator._own_trees import OwnInputs
 from apfex.estimator._prepare import AsTheyAre
 from apfex.estimator._save import FORMAT, KIND, make_groups_of
+from apfex.estimator._whole import (
+    NotWhole,
+    check_classes,
+    check_columns,
+    check_modules,
+    check_places,
+)
 from apfex.groups import Groups
 from apfex.metrics import GapInterval
 from apfex.storage import Bundle, read_bundle, unpack
@@ -66,10 +73,11 @@ def load(folder: str | os.PathLike[str], *, model: Any = None) -> APFExClassifie
     bundle = read_bundle(folder, kind=KIND, format=FORMAT)
     try:
         clf = _classifier(bundle, own)
-    except (KeyError, IndexError, AttributeError, TypeError) as error:
+    except (NotWhole, KeyError, IndexError, AttributeError, TypeError) as error:
+        why = str(error) if isinstance(error, NotWhole) else repr(error)
         raise ValueError(
             f"{str(folder)!r} must hold a whole classifier, got one that cannot be put together "
-            f"({error!r}); save it again."
+            f"(content.json: {why}); save it again."
         ) from error
     if model is not None and isinstance(clf.model, NotStored) and not isinstance(model, nn.Module):
         clf.model = model
@@ -79,43 +87,62 @@ def load(folder: str | os.PathLike[str], *, model: Any = None) -> APFExClassifie
 
 def _classifier(bundle: Bundle, own: OwnModules) -> APFExClassifier:
     content = bundle.content
-    clf = APFExClassifier(**unpack_arguments(content["arguments"]))
-    clf.classes_ = unpack(content["classes"])
+    check_places(content)
+    clf = APFExClassifier(**_unpack(content["arguments"], unpack_arguments))
+    clf.classes_ = _unpack(content["classes"])
+    check_classes(clf.classes_)
     clf.n_features_in_ = int(content["features"]["n"])
-    names = unpack(content["features"]["names"])
+    names = _unpack(content["features"]["names"])
     if names is not None:
         clf.feature_names_in_ = names
     clf._encoder = _encoder(content["encoder"])
     clf._groups = None if content["groups"] is None else _groups(content["groups"])
+    check_columns(clf)
     modules = build_modules(content["modules"], bundle.arrays, bundle.files, own)
     points = [_point(stored, modules[stored["module"]]) for stored in content["points"]]
     clf.front_ = Front(points, by=content["by"])
+    if not any(one["is"] == "own" for one in content["modules"]):  # those may refuse made-up rows
+        check_modules(clf)
     return clf.use(content["point"])
 
 
 def _encoder(stored: Mapping[str, Any]) -> Encoder:
     if stored["is"] == "tables":
         encoders = stored["encoders"].items()
-        return Inputs({family: TableEncoder.from_json(text) for family, text in encoders})
+        return Inputs({family: _table_encoder(text, family) for family, text in encoders})
     if stored["is"] == "columns of init":
-        return OwnInputs(list(stored["names"]), unpack(stored["levels"]))
+        return OwnInputs(list(stored["names"]), _unpack(stored["levels"]))
     if stored["is"] != "numbers":
-        raise KeyError(f"no encoder is {stored['is']!r}")
+        raise NotWhole(f"no encoder is {stored['is']!r}")
     return AsTheyAre()
 
 
+def _table_encoder(text: str, family: str) -> TableEncoder:
+    try:
+        return TableEncoder.from_json(text)
+    except ValueError as error:
+        raise NotWhole(f"the encoder of {family} cannot be read: {error}") from error
+
+
+def _unpack(stored: Any, by: Callable[[Any], Any] = unpack) -> Any:
+    try:
+        return by(stored)
+    except ValueError as error:
+        raise NotWhole(str(error)) from error
+
+
 def _groups(stored: Mapping[str, Any]) -> Groups:
-    levels = tuple(unpack(level) for level in stored["levels"])
+    levels = tuple(_unpack(level) for level in stored["levels"])
     cells = np.array(stored["cells"], dtype=np.int64)
     return make_groups_of(tuple(stored["attributes"]), levels, cells)
 
 
 def _point(stored: Mapping[str, Any], module: Any) -> Point:
-    figures = {name: unpack(value) for name, value in stored["figures"].items()}
+    figures = {name: _unpack(value) for name, value in stored["figures"].items()}
     gaps, counts = {}, {}
     for name, gap in stored["gaps"].items():
-        gaps[name] = GapInterval(**unpack(gap["interval"]))
-        counts[name] = GapCounts(**unpack(gap["counts"]))
+        gaps[name] = GapInterval(**_unpack(gap["interval"]))
+        counts[name] = GapCounts(**_unpack(gap["counts"]))
     return Point(**figures, gaps=gaps, module=module, interval_at=Intervals(counts))
 
 

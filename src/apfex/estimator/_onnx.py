@@ -24,9 +24,14 @@ _LABELS = {"i": np.int64, "u": np.int64, "b": np.bool_, "f": np.float64, "U": st
 """Kinds of labels that ONNX has a type for; text also comes as objects."""
 
 
-def export_onnx(clf: APFExClassifier, path: str | os.PathLike[str]) -> Path:
+def export_onnx(clf: APFExClassifier, path: str | os.PathLike[str], overwrite: bool) -> Path:
     """Write the point in use; see :meth:`APFExClassifier.to_onnx`."""
     check_is_fitted(clf, "front_")
+    if Path(path).is_file() and not overwrite:
+        raise FileExistsError(
+            f"{str(path)!r} must not be there yet, got a file of this name; choose another, or "
+            "pass overwrite=True."
+        )
     graph = Graph(_OUTPUTS)
     is_own = not callable(clf.model) and clf.init is None  # these count in float64
     export = ModuleExport(graph, np.float64 if is_own else np.float32)

@@ -67,6 +67,11 @@ def n_inputs(clf: APFExClassifier) -> int:
         return encoder.n_inputs
     if isinstance(encoder, OwnInputs):
         return len(encoder.names)
+    return n_columns(clf)
+
+
+def n_columns(clf: APFExClassifier) -> int:
+    """Columns that become inputs."""
     named = [clf.sensitive] if isinstance(clf.sensitive, str) else clf.sensitive or ()
     return clf.n_features_in_ - (0 if clf.include_sensitive else len(named))
 

@@ -84,8 +84,7 @@ def gap_inference(
     -----
     With more than two labels the gap is the largest over c classes. The lower end and the p-value
     are corrected for that (Bonferroni: each class is tested at 1/c of the level), the upper end
-    need not be. The noise floor is the largest of the classes' own, a little below that of their
-    largest gap.
+    need not be. The noise floor is that of the largest gap.
 
     Examples
     --------

@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import norm
 
-from apfex.metrics._null import is_exact, null_law, smoothed, statistic
+from apfex.metrics._null import (
+    are_classes,
+    class_gaps,
+    is_exact,
+    largest_gap,
+    null_law,
+    smoothed,
+    statistic,
+)
 from apfex.metrics._tables import NotEstimableWarning
 
 _TIE = 1 - 1e-9  # statistics closer than this are ties that rounding has split
@@ -34,7 +42,8 @@ class GapInterval:
     critical : float
         Critical value of the statistic of that test.
     noise_floor, noise_floor_upper : float
-        Mean and 95% quantile of the raw gap that groups of these sizes show at perfect parity.
+        Mean and 95% quantile of the raw gap (of several the largest) that groups of these sizes
+        show at perfect parity.
     confidence : float
     n_groups : int
         Groups that are estimable; the gap is over these.
@@ -101,7 +110,10 @@ def gap_interval(
     draw; pairs are looked at in blocks. The time is that of the draws: 10,000 groups of all sizes
     take about 4 s, but any number of small groups well below 1 s, as more than n (n + 1) groups of
     one size n are drawn together. From 10^9 rows on, draws are binomial (and approximate). The
-    lower end and the p-value of the largest of c gaps are corrected for c (Bonferroni).
+    lower end and the p-value of the largest of c gaps are corrected for c (Bonferroni). The noise
+    floor is that of the largest: of classes of one decision (equal totals, to which the successes
+    add up) by joint multinomial draws, of anything else as if the rows were independent, which
+    they are for rates of different people, such as tpr and fpr.
 
     *What holds at 95%* (simulated, and enumerated for two groups). Where all groups have one rate:
     the interval covers in at least 93% of all cases, and in at most 97% of them once every group
@@ -148,7 +160,7 @@ def largest_interval(
     n_tests = len(usable)
     if n_tests > 1 and 0 < confidence < 1:
         n_draws = max(n_draws, math.ceil(20 * n_tests / (1 - confidence)) - 1)
-    rows = [
+    found = [
         corrected_interval(
             x[row][n[row] > 0],
             n[row][n[row] > 0],
@@ -160,14 +172,19 @@ def largest_interval(
         )
         for row in usable
     ]
+    rows = [one for one, _ in found]
+    floor = largest_gap([gaps for _, gaps in found])
+    if n_tests > 1 and are_classes(x[usable], n[usable], approximate):
+        generator = np.random.default_rng(random_state)
+        floor = largest_gap([class_gaps(x[usable], n[usable], n_draws, generator)])
     return GapInterval(
         gap=max(one.gap for one in rows),
         lower=max(one.lower for one in rows),
         upper=max(one.upper for one in rows),
         p_value=min(one.p_value for one in rows),
         critical=max(one.critical for one in rows),
-        noise_floor=max(one.noise_floor for one in rows),
-        noise_floor_upper=max(one.noise_floor_upper for one in rows),
+        noise_floor=floor[0],
+        noise_floor_upper=floor[1],
         confidence=confidence,
         n_groups=max(one.n_groups for one in rows),
         approximate=any(one.approximate for one in rows),
@@ -182,14 +199,18 @@ def corrected_interval(
     n_draws: int,
     generator: np.random.Generator,
     approximate: bool,
-) -> GapInterval:
-    """Interval whose lower end and p-value are one of ``n_tests``; the upper end is its own."""
+) -> tuple[GapInterval, np.ndarray]:
+    """Interval whose lower end and p-value are one of ``n_tests``, and draws of the gap at parity.
+
+    The upper end is its own.
+    """
     alpha = 1 - confidence
     rank = math.floor(alpha / n_tests * (n_draws + 1) + 1e-9)
     _check_settings(confidence, n_draws, rank)
     if len(n) < 2:
         nan = math.nan
-        return GapInterval(nan, nan, nan, nan, nan, nan, nan, confidence, len(n), approximate)
+        empty = GapInterval(nan, nan, nan, nan, nan, nan, nan, confidence, len(n), approximate)
+        return empty, np.array([nan])
     order = np.lexsort((x, n))  # so that the draws do not depend on how groups are numbered
     x, n = x[order], n[order]
     null = null_law(n, int(x.sum()), n_draws, generator)
@@ -201,18 +222,20 @@ def corrected_interval(
     critical = float(np.partition(null.statistics, n_draws - rank)[n_draws - rank])
     lower = np.max(p - critical * s) - np.min(p + critical * s)
     as_large = int(np.sum(null.statistics >= t * _TIE))
-    return GapInterval(
+    noise_floor, noise_floor_upper = largest_gap([null.gaps])
+    found = GapInterval(
         gap=gap,
         lower=max(0.0, float(lower)) if critical < t * _TIE else 0.0,
         upper=min(1.0, _upper(p, s, float(norm.ppf(1 - alpha / 10)))),
         p_value=min(1.0, n_tests * (1 + as_large) / (n_draws + 1)),
         critical=critical,
-        noise_floor=float(null.gaps.mean()),
-        noise_floor_upper=float(np.quantile(null.gaps, 0.95)),
+        noise_floor=noise_floor,
+        noise_floor_upper=noise_floor_upper,
         confidence=confidence,
         n_groups=len(n),
         approximate=approximate or not is_exact(n),
     )
+    return found, null.gaps
 
 
 def effective_counts(

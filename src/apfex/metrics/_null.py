@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 _BLOCK = 2**21  # numbers in one block of draws
 _LARGEST_URN = 10**9  # numpy draws without replacement from smaller urns only
+_JOINT = 2**22  # numbers in all draws of the classes of one decision; a hundred draws at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +57,49 @@ def null_law(
         statistics.append(statistic(*smoothed(draws, sizes)))
         gaps.append(np.ptp(draws / sizes, axis=-1))
     return NullLaw(np.concatenate(statistics), np.concatenate(gaps))
+
+
+def largest_gap(gaps: Sequence[np.ndarray]) -> tuple[float, float]:
+    """Mean and 95% quantile of the largest of independent gaps, from draws of each.
+
+    The law of the largest is the product of theirs, so draws need not be paired: those of one
+    seed are alike.
+    """
+    if len(gaps) == 1:
+        return float(gaps[0].mean()), float(np.quantile(gaps[0], 0.95))
+    values = np.unique(np.concatenate(gaps))
+    below = [np.searchsorted(np.sort(one), values, side="right") / len(one) for one in gaps]
+    law = np.prod(below, axis=0)
+    upper = values[np.searchsorted(law, 0.95)]
+    return float(values @ np.diff(law, prepend=0.0)), float(upper)
+
+
+def are_classes(successes: np.ndarray, totals: np.ndarray, approximate: bool) -> bool:
+    """Whether counts [c, k] are of the classes of one decision; effective ones are rounded."""
+    slack = len(totals) / 2 if approximate else 0
+    adds_up = abs(successes.sum(0) - totals[0]) <= slack
+    return bool((totals == totals[0]).all() and adds_up.all() and successes.any())
+
+
+def class_gaps(
+    successes: np.ndarray, totals: np.ndarray, n_draws: int, generator: np.random.Generator
+) -> np.ndarray:
+    """Draws of the largest gap over the classes [c, k] of one decision, shape [n_draws] or fewer.
+
+    Multinomial, each group at the shares of all: within 1% of the law given all margins, for
+    groups of fifteen rows and for three to ten classes.
+    """
+    known = totals[0] > 0
+    order = np.lexsort((*successes[:, known], totals[0, known]))  # however groups are numbered
+    sizes, shares = totals[0, known][order], successes.sum(1) / successes.sum()
+    c, k = len(shares), len(sizes)
+    n_draws = min(n_draws, max(100, _JOINT // (c * k)))
+    gaps = []
+    for start in range(0, n_draws, block := max(1, _BLOCK // (c * k))):
+        shape = (min(block, n_draws - start), k)
+        rates = generator.multinomial(sizes, shares, size=shape) / sizes[:, None]
+        gaps.append(np.ptp(rates, axis=1).max(-1))
+    return np.concatenate(gaps)
 
 
 def is_exact(totals: np.ndarray) -> bool:

@@ -18,13 +18,17 @@ from apfex.report._levels import (
     levels_of,
     rates_of,
     shown_groups,
+    shown_names,
 )
+from apfex.report._names import names_within
 from apfex.report._plain import plain
 from apfex.report._point import describe_gaps
 from apfex.report._words import describe_criteria, describe_rate
 
 KIND, SCHEMA_VERSION = "apfex.audit-page", 1
 _WORST = 50
+_ROUNDING = 1e-9
+"""Of a rate that is that of all rows."""
 _PLANNED_GROUPS = 500
 """Groups up to which the rows that are missing are worked out: a second or two."""
 _PLAN_SHOWN = 5
@@ -41,7 +45,9 @@ def describe_audit(
     ranked = rates if ("favored", None) in rates else _ranking(rates, keys[0])
     shown = shown_groups(levels, [ranked], len(keys), ends_of(audit))
     label = str(settings.favorable_label)
-    return plain(
+    worst: Any = audit.worst(audit.n_groups)
+    worst = worst[worst["difference"] < -_ROUNDING]
+    page = plain(
         {
             "kind": KIND,
             "schema_version": SCHEMA_VERSION,
@@ -67,7 +73,8 @@ def describe_audit(
                     "point": 0,
                     "share_favored": audit.share_favored,
                     "gaps": describe_gaps(audit),
-                    "worst": audit.worst(_WORST).to_dict("records"),
+                    "worst": worst.head(_WORST).to_dict("records"),
+                    "worse_off": audit.n_worse_off,
                     "rates": describe_rates(rates, keys, shown),
                     "doubts": doubts_of_audit(audit.notes),
                 }
@@ -76,6 +83,7 @@ def describe_audit(
             "plan": _plan(audit),
         }
     )
+    return page | {"names": names_within(page, shown_names(levels))}
 
 
 def _rate_list(audit: Audit, rates: Rates, labels: list[Any]) -> tuple[list[dict[str, Any]], Rates]:

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from apfex.estimator import Point
 from apfex.report._changes import Change
+from apfex.report._choosing import Compared
 from apfex.report._words import title_of
 
-_MOVED = 0.005
-"""Share of a group from which on it has gained, or lost: as for ``Point.levelled_down``."""
 _NEARLY_ALL = 0.995
 
 
-def levelled_down(change: Change, names: tuple[str, ...]) -> list[str]:
-    """Groups that lose favorable decisions while no group gains any."""
-    moved = change.net_share
-    if (moved > _MOVED).any():
+def levelled_down(change: Change, names: tuple[str, ...], confidence: float) -> list[str]:
+    """Groups that clearly lose favorable decisions while no group clearly gains any."""
+    direction = change.direction(confidence)
+    if (direction > 0).any():
         return []
-    return [name for name, share in zip(names, moved, strict=True) if share < -_MOVED]
+    return [name for name, sign in zip(names, direction, strict=True) if sign < 0]
 
 
-def doubts_of_choice(point: Point, levelled: list[str]) -> list[dict[str, Any]]:
+def doubts_of_choice(point: Point, levelled: list[str], baseline: int) -> list[dict[str, Any]]:
     """What the search itself knew of a point, and whether fresh rows agree."""
     found = []
     if point.trivial:
@@ -39,8 +38,8 @@ def doubts_of_choice(point: Point, levelled: list[str]) -> list[dict[str, Any]]:
         found.append(
             _doubt(
                 "levelled_down",
-                "Levelled down: against the most accurate point no group gains favorable "
-                "decisions, and these lose some.",
+                f"Levelled down: against point {baseline} no group clearly gains favorable "
+                "decisions, and these clearly lose some.",
                 levelled,
             )
         )
@@ -48,8 +47,8 @@ def doubts_of_choice(point: Point, levelled: list[str]) -> list[dict[str, Any]]:
         found.append(
             _doubt(
                 "levelled_down",
-                "Levelled down on the rows that chose it, though not on these: there no group "
-                "gained favorable decisions, and these lost some.",
+                "Levelled down on the rows that chose it, though not clearly on these: there no "
+                "group gained favorable decisions, and these lost some.",
                 list(point.levelled_down),
             )
         )
@@ -57,9 +56,13 @@ def doubts_of_choice(point: Point, levelled: list[str]) -> list[dict[str, Any]]:
 
 
 def doubts_of_decisions(
-    decided: np.ndarray, error: float, y: np.ndarray, weight: np.ndarray | None, classes: np.ndarray
+    decided: np.ndarray,
+    error: float,
+    y: np.ndarray,
+    weight: np.ndarray | None,
+    classes: Sequence[str],
 ) -> list[dict[str, Any]]:
-    """Whether decisions of these rows are as good as none."""
+    """Whether decisions of these rows are as good as none; classes in words."""
     shares = np.bincount(decided, weight, len(classes)) / _total(decided, weight)
     if shares.max() >= _NEARLY_ALL:
         label = classes[int(shares.argmax())]
@@ -84,25 +87,59 @@ def doubts_of_decisions(
 
 
 def doubts_of_gaps(
-    chosen: Mapping[str, float], fresh: Mapping[str, Mapping[str, float]]
+    chosen: Mapping[str, Compared], fresh: Mapping[str, Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """Gaps that are surely larger than the rows that chose the point made them look.
 
     Parameters
     ----------
     chosen : mapping from criterion to its gap on the rows that chose
-    fresh : mapping from criterion to ``gap``, ``lower`` and ``upper`` on fresh rows
+    fresh : mapping from criterion to ``gap``, ``lower``, ``upper`` and ``groups`` on fresh rows
     """
     return [
         _doubt(
             "flattered",
             f"Looked better than it is: on the rows that chose it, its gap in "
-            f"{title_of(name).lower()} was {gap:.3f}; on these it is {fresh[name]['gap']:.3f} "
-            f"({fresh[name]['lower']:.3f} to {fresh[name]['upper']:.3f}).",
+            f"{title_of(name).lower()} was {one.gap:.3f}; on these it is {_told(fresh[name])}."
+            f"{_other_groups(one.groups, fresh[name]['groups'])}",
         )
-        for name, gap in chosen.items()
-        if name in fresh and fresh[name]["lower"] > gap
+        for name, one in chosen.items()
+        if name in fresh and fresh[name]["lower"] > one.gap
     ]
+
+
+def _other_groups(there: int | None, here: int) -> str:
+    if there is None or there == here:
+        return ""
+    return f" Part of that may be the groups: {there} had enough rows there, {here} have here."
+
+
+def doubts_of_growth(
+    own: Mapping[str, Mapping[str, Any]], before: Mapping[str, Mapping[str, Any]], baseline: int
+) -> list[dict[str, Any]]:
+    """Gaps that are larger than at the starting point: surely, or above the tolerance only now.
+
+    Parameters
+    ----------
+    own, before : mapping from criterion to ``gap``, ``lower``, ``upper`` and ``verdict``
+        Of this point, and of the starting point, on the same rows.
+    """
+    found = []
+    for name in (name for name in own if name in before):
+        now, then = own[name], before[name]
+        is_new = now["verdict"] == "violation" != then["verdict"]
+        if now["lower"] > then["gap"] or (is_new and now["gap"] > then["gap"]):
+            above = " It is now surely above the tolerance." if is_new else ""
+            text = (
+                f"The gap in {title_of(name).lower()} is larger than at point {baseline}: "
+                f"{_told(now)}, there {_told(then)}.{above}"
+            )
+            found.append(_doubt("gap_grew", text))
+    return found
+
+
+def _told(gap: Mapping[str, Any]) -> str:
+    return f"{gap['gap']:.3f} ({gap['lower']:.3f} to {gap['upper']:.3f})"
 
 
 def doubts_of_all(*, fresh: bool, group_thresholds: bool) -> list[dict[str, Any]]:

@@ -15,12 +15,14 @@ from apfex.report._levels import (
     ends_of,
     levels_of,
     shown_groups,
+    shown_names,
 )
+from apfex.report._names import names_within
 from apfex.report._plain import plain
 from apfex.report._point import Shown, describe_point
 from apfex.report._rows import Rows, read_rows
-from apfex.report._timeline import NO_TIMELINE, describe_timeline
-from apfex.report._words import describe_criteria, describe_rate
+from apfex.report._timeline import describe_timeline
+from apfex.report._words import describe_criteria, describe_rate, in_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,6 +43,7 @@ def describe_front(
     title: str | None = None,
     source: str | None = None,
     command: str | None = None,
+    words: Mapping[Any, str] | None = None,
     timeline: pd.DataFrame | None = None,
     objectives: Sequence[str] | None = None,
     fresh: bool = True,
@@ -57,6 +60,8 @@ def describe_front(
         What the page is called, and where its rows come from.
     command : str, optional
         What predicts with a run, as ``"apfex predict RUN FILE"``; the page adds ``--point 3``.
+    words : mapping from label to str, optional
+        How labels are called wherever one is shown; a label without a word is shown as it is.
     timeline : pandas.DataFrame, optional
         ``History.to_frame()`` of a training: the paper's three panels. With members, the page
         shows the one that a point comes from.
@@ -71,15 +76,18 @@ def describe_front(
         Plain values, as JSON has them; unknown numbers are None. ``kind`` is "apfex.front",
         ``schema_version`` 1. ``points`` has, of each: ``error`` with its interval,
         ``balanced_error``, ``gaps`` on every level with verdicts, ``rates`` of every group with
-        Wilson intervals, ``changes`` against the most accurate point (``baseline``), their
-        ``tally``, ``worst`` groups, ``doubts``, and ``validation``, the figures of the rows that
-        chose it. Of many groups those that are worst off at some point, or make a gap, are kept;
-        ``levels`` counts the rest.
+        Wilson intervals, ``changes`` against the starting point (``baseline``), their ``tally``,
+        ``worst`` groups, ``doubts``, and ``validation``, the figures of the rows that chose it:
+        its ``gaps`` count every group that has a row, ``compared`` among them only those with
+        ``min_count`` (None where that is not known). Of many groups those that are worst off at
+        some point, or make a gap, are kept; ``levels`` counts the rest. ``names`` are those that
+        a page shows otherwise, without quotes.
 
     Notes
     -----
-    Each point predicts once (the first twice). The most accurate point is the first that is not
-    trivial, on the rows that chose; so is what ``Point.levelled_down`` compares with.
+    Each point predicts once (the first twice). The starting point is the first that is not
+    trivial: the most accurate on the rows that chose, not always on these. So is what
+    ``Point.levelled_down`` compares with.
 
     Examples
     --------
@@ -94,7 +102,7 @@ def describe_front(
     ['sex', 'origin', 'sex x origin']
     """
     check_is_fitted(clf, "front_")
-    drawn = describe_timeline(timeline, objectives)
+    drawn, labels = describe_timeline(timeline, objectives), in_words(clf.classes_, words)
     first = clf.at(0).audit(  # checks the rows, too
         X,
         y,
@@ -107,13 +115,12 @@ def describe_front(
     rows = read_rows(clf, X, y, sensitive_features, sample_weight, first.settings)
     measured = [rows.measure(clf, place, first) for place in range(len(clf.front_))]
     baseline = next((p for p, point in enumerate(clf.front_) if not point.trivial), 0)
-    keys = _rate_list(rows, measured[0].rates)
+    keys = _rate_list(rows, measured[0].rates, labels)
     levels = levels_of(first)
     ends = set().union(*(ends_of(one.audit) for one in measured))
     kept = shown_groups(levels, [one.rates for one in measured], len(keys), ends)
-    shown = Shown(levels, kept, [rate["key"] for rate in keys])
-    classes = [str(label) for label in clf.classes_]
-    return plain(
+    shown = Shown(levels, kept, [rate["key"] for rate in keys], labels)
+    described = plain(
         {
             "kind": KIND,
             "schema_version": SCHEMA_VERSION,
@@ -132,9 +139,9 @@ def describe_front(
                 "grouping": clf.grouping,
                 "max_gap": clf.max_gap,
             },
-            "classes": classes,
-            "favorable": classes[rows.favorable],
-            "criteria": describe_criteria(first.settings.criteria, classes[-1], len(classes)),
+            "classes": labels,
+            "favorable": labels[rows.favorable],
+            "criteria": describe_criteria(first.settings.criteria, labels[-1], len(labels)),
             "rates": keys,
             "levels": describe_levels(levels, kept),
             "chosen": clf.point_,
@@ -145,9 +152,9 @@ def describe_front(
                 for one in measured
             ],
             "timeline": drawn,
-            "timeline_note": None if drawn else NO_TIMELINE,
         }
     )
+    return described | {"names": names_within(described, shown_names(levels))}
 
 
 def _chosen_by(clf: APFExClassifier) -> str:
@@ -164,15 +171,15 @@ def _chosen_by(clf: APFExClassifier) -> str:
     return "nearest" if clf.point_ == clf.front_.nearest(bounds) else "hand"
 
 
-def _rate_list(rows: Rows, rates: Rates) -> list[dict[str, Any]]:
+def _rate_list(rows: Rows, rates: Rates, labels: Sequence[str]) -> list[dict[str, Any]]:
     """Rates that a page can show: that of the favorable label first, none twice."""
-    last = len(rows.classes) - 1
-    found = [describe_rate("favored", rows.classes[rows.favorable], None)]
+    last = len(labels) - 1
+    found = [describe_rate("favored", labels[rows.favorable], None)]
     for key in dict.fromkeys(key for key, _ in rates):
         of, _, place = key.partition(":")
         same = of == "dp" and int(place or last) == rows.favorable
         if of == "favored" or same:
             continue
         code = int(place) if place else None
-        found.append(describe_rate(of, rows.classes[last if code is None else code], code))
+        found.append(describe_rate(of, labels[last if code is None else code], code))
     return found

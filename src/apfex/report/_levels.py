@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations
 from typing import Any, final
 
 import numpy as np
 
 from apfex.auditing import Audit
+from apfex.report._names import shown_name, shown_values
 from apfex.report._words import rate_key
 
 _MOST_NUMBERS = 240_000
@@ -25,8 +26,8 @@ class Level:
     by: str
     attributes: tuple[str, ...]
     names: tuple[str, ...]
-    values: tuple[tuple[str, ...] | None, ...]
-    """The value of each attribute; None on the crossing of three and more, which has no map."""
+    values: tuple[tuple[str, ...], ...]
+    """The value of each attribute, as it is shown."""
     rows: np.ndarray
 
 
@@ -39,8 +40,7 @@ def levels_of(audit: Audit) -> list[Level]:
         by = " x ".join(attributes)
         part = groups[groups["by"] == by]
         names = tuple(part["group"])
-        alone = {level.by: [value for value in level.values if value] for level in found}
-        values = _values(attributes, names, alone)
+        values = tuple(shown_values(name, attributes) for name in names)
         found.append(Level(by, attributes, names, values, part["count"].to_numpy()))
     return found
 
@@ -51,21 +51,13 @@ def _subsets(attributes: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         yield from combinations(attributes, size)
 
 
-def _values(
-    attributes: Sequence[str],
-    names: tuple[str, ...],
-    alone: dict[str, list[tuple[str, ...]]],
-) -> tuple[tuple[str, ...] | None, ...]:
-    """From names as ``sex=F, race=Black`` to values: names of pairs are those of two singles."""
-    if len(attributes) == 1:
-        return tuple((name.removeprefix(f"{attributes[0]}="),) for name in names)
-    if len(attributes) > 2:
-        return (None,) * len(names)
-    first, second = attributes
-    known = {
-        f"{first}={u}, {second}={v}": (u, v) for (u,), (v,) in product(alone[first], alone[second])
+def shown_names(levels: Sequence[Level]) -> dict[str, str]:
+    """Names of all groups, and how a page shows them."""
+    return {
+        name: shown_name(level.attributes, values)
+        for level in levels
+        for name, values in zip(level.names, level.values, strict=True)
     }
-    return tuple(known.get(name) for name in names)
 
 
 @final
@@ -171,13 +163,20 @@ def _share_out(sizes: Sequence[int], room: int) -> list[int]:
 
 
 def describe_levels(levels: Sequence[Level], shown: dict[str, np.ndarray]) -> list[dict[str, Any]]:
-    """Levels as plain values; ``left_out`` counts groups that are not shown."""
+    """Levels as plain values; ``left_out`` counts groups that are not shown.
+
+    ``values`` are for maps of one attribute or two, and null where there are more.
+    """
     return [
         {
             "by": level.by,
             "attributes": list(level.attributes),
             "groups": [
-                {"name": level.names[g], "values": level.values[g], "rows": level.rows[g]}
+                {
+                    "name": level.names[g],
+                    "values": level.values[g] if len(level.attributes) <= 2 else None,
+                    "rows": level.rows[g],
+                }
                 for g in shown[level.by].tolist()
             ],
             "left_out": len(level.names) - len(shown[level.by]),

@@ -15,6 +15,7 @@ from typing import Any
 from apfex.auditing import Audit
 from apfex.report import _audit, _front
 from apfex.report._plain import plain, rounded
+from apfex.report._shape import check_described
 
 _SCRIPTS = (
     "base",
@@ -40,7 +41,8 @@ def write_front_page(described: Mapping[str, Any], path: str | os.PathLike[str])
     Parameters
     ----------
     described : mapping
-        From :func:`describe_front`, also after a way through JSON.
+        From :func:`describe_front`, also after a way through JSON; a damaged one is refused, by
+        the name of the part.
     path : path
         Where to; a file there is replaced once the new one is whole.
 
@@ -74,6 +76,7 @@ def write_front_page(described: Mapping[str, Any], path: str | os.PathLike[str])
             f"described must come from describe_front (kind {_front.KIND!r}, schema_version "
             f"{_front.SCHEMA_VERSION}), got {found}; describe the front again with this version."
         )
+    check_described(described, is_front=described["kind"] == _front.KIND)
     return _write(page_of(described), path)
 
 

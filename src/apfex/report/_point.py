@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
 from apfex.auditing import Audit
-from apfex.estimator import APFExClassifier, Point
+from apfex.estimator import APFExClassifier
 from apfex.groups import Groups
 from apfex.metrics import balanced_accuracy
 from apfex.report._changes import changes_between
+from apfex.report._choosing import compared_gaps, describe_choosing
 from apfex.report._doubts import (
     doubts_of_all,
     doubts_of_audit,
     doubts_of_choice,
     doubts_of_decisions,
     doubts_of_gaps,
+    doubts_of_growth,
     levelled_down,
 )
 from apfex.report._levels import Level, Rates, describe_rates
@@ -43,11 +45,12 @@ class Measured:
 @final
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """What a page shows: levels, places of their groups, keys of rates."""
+    """What a page shows: levels, places of their groups, keys of rates, labels in words."""
 
     levels: list[Level]
     groups: dict[str, np.ndarray]
     rates: list[str]
+    labels: list[str]
 
 
 def describe_point(
@@ -64,11 +67,14 @@ def describe_point(
     error = float(1 - right.rate[0])
     changes = changes_between(baseline.favored, one.favored, crossing, shown.levels)
     crossed, confidence = changes[shown.levels[-1].by], audit.settings.confidence
-    levelled = levelled_down(crossed, shown.levels[-1].names)
+    levelled = levelled_down(crossed, shown.levels[-1].names, confidence)
+    compared = compared_gaps(clf, point, audit.settings.min_count)
+    gaps = _aimed_gaps(clf, audit)
     doubts = [
-        *doubts_of_choice(point, levelled),
-        *doubts_of_decisions(one.decided, error, one.y, one.weight, clf.classes_),
-        *doubts_of_gaps(*_both_gaps(clf, point, audit)),
+        *doubts_of_choice(point, levelled, baseline.place),
+        *doubts_of_decisions(one.decided, error, one.y, one.weight, shown.labels),
+        *doubts_of_growth(gaps, _aimed_gaps(clf, baseline.audit), baseline.place),
+        *doubts_of_gaps(compared, gaps),
         *doubts_of_all(fresh=fresh, group_thresholds=clf.group_thresholds),
         *doubts_of_audit(audit.notes),
     ]
@@ -89,7 +95,7 @@ def describe_point(
             by: change.take(shown.groups[by], confidence) for by, change in changes.items()
         },
         "doubts": doubts,
-        "validation": _chosen(point),
+        "validation": describe_choosing(point, compared),
     }
 
 
@@ -101,33 +107,21 @@ def describe_gaps(audit: Audit) -> list[dict[str, Any]]:
     ]
 
 
-def _chosen(point: Point) -> dict[str, Any]:
-    """Figures of the rows that chose a point, which flatter it."""
-    gaps = {name: asdict(interval) for name, interval in point.gaps.items()}
-    names = ("gap", "lower", "upper", "noise_floor", "confidence")
-    return {
-        "rows": point.n_rows,
-        "error": point.error,
-        "balanced_error": point.balanced_error,
-        "gaps": {name: {key: gap[key] for key in names} for name, gap in gaps.items()},
-        "worst_group": point.worst_group,
-        "worst_group_accuracy": point.worst_group_accuracy,
-        "share_favored": point.share_positive,
-        "levelled_down": list(point.levelled_down),
-        "member": point.member,
-        "epoch": point.epoch,
-    }
+def _aimed_gaps(clf: APFExClassifier, audit: Audit) -> dict[str, dict[str, Any]]:
+    """The largest gap of each criterion on the levels that points were chosen by.
 
-
-def _both_gaps(
-    clf: APFExClassifier, point: Point, audit: Audit
-) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
-    """Gaps that chose a point, and the same on fresh rows: of the crossing, or the attributes."""
+    That is the crossing, or the attributes; ``groups`` have enough rows for it.
+    """
     aimed = audit.attributes if clf.grouping == "attributes" else (" x ".join(audit.attributes),)
     gaps: Any = audit.gaps
+    groups: Any = audit.groups
     gaps = gaps[gaps["by"].isin(aimed) & gaps["gap"].notna()]
-    fresh = {
-        name: {key: float(part[key].max()) for key in ("gap", "lower", "upper")}
-        for name, part in gaps.groupby("criterion")
-    }
-    return {name: gap.gap for name, gap in point.gaps.items()}, fresh
+    found: dict[str, dict[str, Any]] = {}
+    for row in gaps.to_dict("records"):
+        name = row["criterion"]
+        if name not in found or row["gap"] > found[name]["gap"]:
+            counted = groups[(groups["by"] == row["by"]) & (groups["of"] == name)]
+            enough = counted.loc[counted["in_gap"], "group"].nunique()
+            keys = ("gap", "lower", "upper", "verdict")
+            found[name] = {**{key: row[key] for key in keys}, "groups": enough}
+    return found

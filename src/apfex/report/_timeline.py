@@ -11,11 +11,6 @@ import pandas as pd
 from apfex.report._plain import plain
 
 _MOST_STEPS = 300
-NO_TIMELINE = (
-    "The search that made this front keeps no record of strategies, losses and weights step by "
-    "step: its points are decision rules, or models with a fixed aim. A training loop of your own "
-    "with apfex.APFEx has one: pass timeline=optimizer.history.to_frame()."
-)
 
 
 def describe_timeline(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 _TITLES = {
     "dp": "Selection rate",
@@ -28,6 +30,18 @@ _TEXTS = {
     "favored": "share of a group that gets the favorable label, {label}",
 }
 _ALSO = {"dp": "demographic parity", "tpr": "equal opportunity"}
+
+
+def in_words(classes: np.ndarray, words: Mapping[Any, str] | None) -> list[str]:
+    """Labels as they are to be shown."""
+    known, words = classes.tolist(), {} if words is None else words
+    strange = [label for label in words if label not in known]
+    if strange:
+        raise ValueError(f"words must be of the labels {known}, got {strange}.")
+    found = [str(words.get(label, label)) for label in known]
+    if len(set(found)) < len(found):
+        raise ValueError(f"words must tell the labels {known} apart, got {found}.")
+    return found
 
 
 def title_of(name: str) -> str:

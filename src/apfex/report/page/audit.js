@@ -1,8 +1,9 @@
 /* What only the page of an audit has: worst-off groups, thresholds, rows to collect. */
 
 function startWorst() {
-  const { worst, share_favored: overall } = current();
+  const { worst, share_favored: overall, worse_off: sure } = current();
   $("worst").hidden = worst.length === 0;
+  $("worst-about").textContent = sure === 0 ? "None of these is clearly worse off than all rows." : "";
   const heads = [
     "Group",
     ["Rows", "number"],

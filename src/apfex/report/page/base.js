@@ -38,14 +38,18 @@ const el = (tag, attributes, ...children) =>
 const svg = (tag, attributes, ...children) =>
   fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
+/* A group as people write it: without the quotes that tell names apart in tables. */
+const shownNames = new Map(Object.entries(D.names || {}));
+const shownName = (name) => visible(shownNames.get(name) ?? name);
+
 /* A name from data: cut where it is long, whole when pointed at, in its own direction. */
 function nameNode(text, kind = "") {
-  const shown = visible(text);
+  const shown = shownName(text);
   return el("bdi", { class: `name ${kind}`.trim(), title: shown }, shown);
 }
 /* The same within a line of text that is no element, such as a label for a screen reader. */
 function nameText(text, most = 80) {
-  const marks = [...visible(text)];
+  const marks = [...shownName(text)];
   const cut = marks.length > most ? marks.slice(0, most - 1).join("") + "…" : marks.join("");
   return `\u2068${cut}\u2069`;
 }

@@ -1,4 +1,4 @@
-/* Whose decisions differ from the most accurate point, by the favorable label. */
+/* Whose decisions differ from the starting point, by the favorable label. */
 
 const WORDS = {
   1: ["▲", "gains", "gain"],
@@ -9,7 +9,7 @@ const WORDS = {
 /* Rows that match what is typed, some of them, and how many are left. */
 function someOf(rows, text, most) {
   const wanted = text.trim().toLocaleLowerCase();
-  const found = wanted ? rows.filter(({ name }) => name.toLocaleLowerCase().includes(wanted)) : rows;
+  const found = wanted ? rows.filter(({ name }) => shownName(name).toLocaleLowerCase().includes(wanted)) : rows;
   return { shown: found.slice(0, most), left: Math.max(0, found.length - most), found: found.length };
 }
 const nobody = () => el("p", {}, "No group has such a name.");
@@ -63,7 +63,7 @@ function drawChanges() {
   const box = $("changes-table");
   if (isBaseline(point)) {
     $("changes-about").textContent =
-      `Point ${point.point} is the most accurate one; choose another to see whose decisions it changes.`;
+      "The others are compared with this point; choose another to see whose decisions it changes.";
     box.replaceChildren();
     return;
   }
@@ -73,7 +73,7 @@ function drawChanges() {
   const { gained, lost } = point.tally;
   const get = `${count(gained)} people get “${visible(D.favorable)}” who did not`;
   $("changes-about").textContent =
-    `Against point ${D.baseline}, the most accurate: ${get}, ${count(lost)} no longer do.`;
+    `Against point ${D.baseline}: ${get}, ${count(lost)} no longer do.`;
   const { shown, left, found } = someOf(rows, $("changes-filter").value, state.shownChanges);
   const most = Math.max(0, ...rows.map((row) => Math.max(row.gained, row.lost) / row.rows));
   const heads = [

@@ -51,6 +51,7 @@ function startGaps() {
   view(["point"], drawGaps);
 }
 
+const choosingGap = ({ gap, compared }) => (known(compared) || !known(gap) ? decimal(compared) : `${decimal(gap)}‡`);
 function pointRow(point) {
   const here = point.point === state.point;
   const onclick = () => choose({ point: point.point });
@@ -60,7 +61,8 @@ function pointRow(point) {
   const tags = [
     point.trivial && "trivial",
     point.levelled_down.length > 0 && "levelled down",
-    isBaseline(point) && "most accurate",
+    isBaseline(point) && "starting point",
+    point.doubts.some(({ kind }) => kind === "gap_grew") && "a gap grew",
     point.point === D.chosen && "chosen",
   ].filter(Boolean);
   return el(
@@ -71,7 +73,7 @@ function pointRow(point) {
     cell(percent(point.balanced_error), "number wide"),
     mainGaps(point).map((gap) => [cell(decimal(gap.gap), "number"), cell(badge(gap.verdict))]),
     cell(percent(point.validation.error), "number chosen-rows"),
-    D.criteria.map(({ key }) => cell(decimal((point.validation.gaps[key] || {}).gap), "number chosen-rows")),
+    D.criteria.map(({ key }) => cell(choosingGap(point.validation.gaps[key] || {}), "number chosen-rows")),
     cell(tags.join(", ")),
   );
 }
@@ -94,7 +96,8 @@ function drawPoints() {
 function startPoints() {
   $("points").hidden = false;
   $("points-about").textContent =
-    `Gaps are between groups of ${byText(crossing.by)}. The last columns are of the rows that chose the ` +
-    "points, and flatter them.";
+    `Gaps are between groups of ${byText(crossing.by)}. Point ${D.baseline} was ${CHOSE}; the others are ` +
+    "compared with it. The last columns are of the rows that chose the points, and flatter them; groups " +
+    `of fewer than ${D.settings.min_count} rows are left out there, too (‡ where they could not be).`;
   view(["point"], drawPoints);
 }

@@ -1,9 +1,9 @@
-/* Every group with its rate and interval; of hundreds the worst first. */
+/* Every group with its rate and interval; of hundreds the lowest first. */
 
-/* By the ends of intervals, as far as rows can tell: chance among small groups leads nothing. */
+/* Groups of few rows come last in any order, so that their chance does not lead. */
 const ORDERS = {
-  low: (a, b) => a.upper - b.upper || a.rate - b.rate,
-  high: (a, b) => b.lower - a.lower || b.rate - a.rate,
+  low: (a, b) => a.rate - b.rate || a.upper - b.upper,
+  high: (a, b) => b.rate - a.rate || b.lower - a.lower,
   far: (a, b) => b.away - a.away,
   rows: (a, b) => b.rows - a.rows,
 };

@@ -32,7 +32,7 @@ function heatCell(g, level, column, range) {
     "td",
     {
       class: `heat h${heatOf(rate, range)}${few ? " few" : ""}`,
-      title: `${visible(name)}: ${percent(rate)} (${interval}), ${size}`,
+      title: `${shownName(name)}: ${percent(rate)} (${interval}), ${size}`,
     },
     el("span", { class: "value" }, percent(rate), few && el("sup", { "aria-label": "few rows" }, "†")),
     el("span", { class: "rows" }, count(rows)),

@@ -82,10 +82,7 @@ function plotTimeline(width) {
     `Length of the combined gradient, scaled losses and weights; the band is the strategy at work.${which}`;
 }
 function startTimeline() {
+  if (!D.timeline) return;
   $("timeline").hidden = false;
-  if (!D.timeline) {
-    $("timeline-about").textContent = D.timeline_note;
-    return;
-  }
   view(["point"], responsive($("timeline-plot"), plotTimeline));
 }

@@ -1,6 +1,7 @@
 /* The panel of one point, or of the audit: what it is, whether to trust it, how to use it. */
 
 const isBaseline = (point) => point.point === D.baseline;
+const CHOSE = "the most accurate on the rows that chose";
 const mainGaps = (point) => D.criteria.map(({ key }) => gapOf(point, key, crossing.by));
 
 /* "Selection rate: above the tolerance. ..." */
@@ -15,9 +16,9 @@ function verdictSentence(gaps) {
 const titleOf = (criterion) => criterionOf.get(criterion).title.toLowerCase();
 
 function gainSentence(point) {
-  if (isBaseline(point)) return "It is the most accurate point, which the others are compared with.";
+  if (isBaseline(point)) return `The others are compared with this starting point: it was ${CHOSE}.`;
   const { groups_gain: gain, groups_lose: lose, groups_same: same } = point.tally;
-  if (!gain && !lose) return "Against the most accurate point no group clearly gains or loses.";
+  if (!gain && !lose) return `Against point ${D.baseline}, no group clearly gains or loses.`;
   const clauses = [
     [gain, "gains", "gain"],
     [lose, "loses", "lose"],
@@ -27,7 +28,7 @@ function gainSentence(point) {
     const who = place ? count(n) : plural(n, "group");
     return `${who} ${n === 1 ? one : many}`;
   });
-  return `Against the most accurate point ${told.join(", ")}.`;
+  return `Against point ${D.baseline}, ${told.join(", ")}.`;
 }
 
 function headlineOf(point) {
@@ -54,16 +55,24 @@ function card(title, big, ...more) {
 }
 function errorCard(point) {
   const most = D.points[D.baseline];
-  const extra = isBaseline(point) ? "" : `${points(point.error - most.error)} against `;
+  const extra = isBaseline(point) ? "" : `; ${points(point.error - most.error)} against point ${most.point}`;
   return card(
     "Error",
     percent(point.error),
-    `${between(point.error_lower, point.error_upper, percent)}; ${extra}the most accurate point`,
+    `${between(point.error_lower, point.error_upper, percent)}${extra}`,
     `balanced error ${percent(point.balanced_error)}`,
     chosenLine(percent(point.validation.error)),
   );
 }
 const chosenLine = (text) => el("p", { class: "quiet chosen-rows" }, `On the rows that chose it: ${text}`);
+
+/* Every group with a row counted when the points were found; here it needs more of them. */
+const SMALL_TOO = `with groups of fewer than ${D.settings.min_count} rows`;
+function chosenGap({ gap, compared }) {
+  if (!known(compared)) return `${decimal(gap)}, ${SMALL_TOO}: not to be compared`;
+  const other = decimal(compared) === decimal(gap) ? "" : ` (${decimal(gap)} ${SMALL_TOO}, as it was chosen)`;
+  return decimal(compared) + other;
+}
 
 /* Groups with a number each. */
 const ends = (...pairs) =>
@@ -86,7 +95,7 @@ function gapCard(point, gap) {
       ? `${between(gap.lower, gap.upper, decimal)}; noise floor ${decimal(gap.noise_floor)}`
       : "fewer than two groups have enough rows",
     low && ends([low.group, percent(low.rate)], [high.group, percent(high.rate)]),
-    chosen && chosenLine(decimal(chosen.gap)),
+    chosen && chosenLine(chosenGap(chosen)),
   );
 }
 
@@ -126,7 +135,8 @@ function favoredCard(point) {
 }
 
 const NO_DOUBT =
-  "Nothing stands against it: it is not trivial, nobody is levelled down, and these rows did not choose it.";
+  "Nothing stands against it: it is not trivial, nobody is levelled down, no gap clearly grew, and these " +
+  "rows did not choose it.";
 function doubtList(point) {
   const list = point.doubts;
   const title = isFront ? "Why this point may not be trusted" : "What to know of these rows";
@@ -162,7 +172,7 @@ function drawPoint() {
   const point = current();
   const tags = [
     point.point === D.chosen && CHOSEN[D.chosen_by],
-    isBaseline(point) && "most accurate",
+    isBaseline(point) && "starting point",
     point.trivial && "trivial",
   ].filter(Boolean);
   $("now-title").replaceChildren(

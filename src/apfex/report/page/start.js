@@ -57,12 +57,15 @@ const READING = [
 const READING_FRONT = [
   [
     "Gains, loses",
-    "A group gains where more of its people get the favorable label than lose it, against the most " +
-      "accurate point, and a coin would rarely divide them so (exact sign test, group by group).",
+    "A group gains where more of its people get the favorable label than lose it, against point " +
+      `${D.baseline} (${CHOSE}), and a coin would rarely divide them so (exact sign test, group by ` +
+      "group). Levelled down: some groups lose, and none gains.",
   ],
   [
     "Rows that chose",
-    "Points were found by their figures on other rows. Those flatter them, and are shown for comparison only.",
+    "Points were found by their figures on other rows. Those flatter them, and are shown for comparison " +
+      "only. Whoever has a row counted there; figures to compare leave out groups of fewer than " +
+      `${D.settings.min_count} rows, as here.`,
   ],
   [
     "Choosing from this page",
