@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Two processes of one thread each.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
 
 .PHONY: demo test test-all slow reproduce-slice lint setup clean
 
@@ -11,12 +13,12 @@ demo: $(STAMP)  ## install, then explore Adult: the front as a table, and a repo
 	$(BIN)/apfex explore adult --out build/demo
 
 test: lint  ## lint, types and the fast tier of tests
-	$(BIN)/python -m pytest -q
+	$(PYTEST)
 
 test-all: test slow  ## and the slow tier
 
 slow: $(STAMP)
-	$(BIN)/python -m pytest -q -m slow $(if $(SLICE),--slice $(SLICE))
+	$(PYTEST) -m slow $(if $(SLICE),--slice $(SLICE))
 
 reproduce-slice: $(STAMP)  ## a small part of the paper's experiments, for real
 	rm -rf build/reproduction
