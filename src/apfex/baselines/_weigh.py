@@ -102,8 +102,7 @@ class Strategic:
         frame = self.history.to_frame()
         if frame.empty:
             return [frame] * len(self.members)
-        parts = frame.groupby("member")
-        return [parts.get_group(place).drop(columns="member") for place in range(len(self.members))]
+        return [part.drop(columns="member") for _, part in frame.groupby("member", sort=True)]
 
     def _blended(self, new: Tensor, share: Tensor) -> Tensor:
         """Mix with the last direction (PSS); the first one has none before it."""
