@@ -342,10 +342,20 @@ def test_names_are_shown_without_quotes(open_page, name, request):
     assert not any("</i>='" in text for text in [*shown, *found])
 
 
-def test_there_is_no_timeline_without_a_training(open_page, report):
+def test_an_audit_has_no_timeline(open_page, audit_page):
+    page = open_page(audit_page)
+    assert page.locator("#timeline").count() == 0 or page.locator("#timeline").is_hidden()
+
+
+def test_the_timeline_is_that_of_the_point(open_page, report):
     page = open_page(report)
-    assert page.locator("#timeline").is_hidden()
-    assert "to_frame" not in page.locator("body").inner_text()
+    assert page.locator("#timeline").is_visible()
+    assert page.locator("#timeline-plot svg").count() == 3
+    assert "the weights are fixed" in page.locator("#timeline-about").inner_text()
+    page.select_option("#point", "0")
+    first = page.locator("#timeline-plot").inner_html()
+    page.select_option("#point", "1")
+    assert page.locator("#timeline-plot").inner_html() != first
 
 
 def test_worst_off_groups_are_below_all_rows(open_page, folder):

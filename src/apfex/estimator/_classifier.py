@@ -124,6 +124,10 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         Points by rising error, measured on the rows that chose them.
     point_ : int
         The place on the front that ``predict`` uses.
+    timeline_ : pandas.DataFrame or None
+        How the rules of the front came about: a row per step and ``member`` with expected error
+        and gaps (of soft decisions on the training rows), their weights, and the length of the
+        gradient. None with ``search="members"``.
     classes_, n_features_in_, feature_names_in_
         As in every classifier.
 
@@ -259,7 +263,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
                 stacklevel=2,
             )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self.front_, self._encoder = explore(rows, settings, favorable, seed)
+        self.front_, self._encoder, self.timeline_ = explore(rows, settings, favorable, seed)
         nobody = np.arange(0)  # which groups there are is needed, not who is in them
         known = None if rows.crossing is None else rows.crossing.take(nobody)
         self._groups = known if settings.group_thresholds else None

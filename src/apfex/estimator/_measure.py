@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from apfex.estimator._course import Course
 from apfex.estimator._criteria import Criteria
 from apfex.estimator._front import Front, Point
 from apfex.estimator._intervals import Intervals
@@ -84,6 +85,7 @@ class Found:
     candidates: Sequence[Candidate]
     held: Held
     encoder: Encoder
+    course: Course | None = None
 
 
 @final

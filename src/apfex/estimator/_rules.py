@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from apfex.estimator._course import Course
 from apfex.estimator._inputs import Rows
 from apfex.estimator._kinds import Inputs
 from apfex.estimator._measure import Candidate, Found, check_measurable, score
@@ -25,6 +26,7 @@ from apfex.training import (
     CellRows,
     Evidence,
     RuleModel,
+    Watch,
     fit_cells,
     fit_rules,
     given_groups,
@@ -49,7 +51,8 @@ def search_rules(rows: Rows, settings: Settings, seed: int) -> Found:
     steps = sum(kind.steps for kind in kinds)
     with progress(settings.verbose, steps) as show:
         fitted = _Fitted.to(rows, parts[0], inputs, kinds, settings, seed, show)
-        rule_set = RuleSet(fitted.model, fitted.rules())
+        course = fitted.course(rows)
+        rule_set = RuleSet(fitted.model, fitted.rules(watch=course.watch))
         decisions = fitted.cross_decide() if crosses else fitted.decide(rule_set, rows, parts[1])
         scored = score(decisions, held, settings.criteria, settings.by)
         show(steps, scored.best)
@@ -66,7 +69,7 @@ def search_rules(rows: Rows, settings: Settings, seed: int) -> Found:
         )
         for rule in np.flatnonzero(fitted.is_finite() & np.isfinite(scored.values).all(1))
     ]
-    return Found(candidates, held, fitted.encoder)
+    return Found(candidates, held, fitted.encoder, course)
 
 
 @final
@@ -127,11 +130,17 @@ class _Fitted:
             settings,
         )
 
-    def rules(self, part: Tensor | None = None) -> Tensor:
+    def rules(self, part: Tensor | None = None, watch: Watch | None = None) -> Tensor:
         """Rules [b, j, k, c] by all that is known, or by some of the rows."""
         evidence = self.evidence if part is None else self.evidence.take(part)
         weight = _class_weight(evidence) if self.settings.by == "balanced_error" else None
-        return fit_rules(evidence, self.aims, self.parents, class_weight=weight)
+        return fit_rules(evidence, self.aims, self.parents, class_weight=weight, watch=watch)
+
+    def course(self, rows: Rows) -> Course:
+        """An empty record of how the rules come about."""
+        names = [" x ".join(groups.attributes) for groups in rows.groupings]
+        gaps = [f"{rate} gap by {name}" for name in names for rate in self.aims.rates]
+        return Course(["error", *gaps], self.aims.weights)
 
     def is_constant(self, rule_set: RuleSet) -> np.ndarray:
         """Which rules decide alike for all rows: what is handed out is not what was measured."""

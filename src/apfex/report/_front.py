@@ -64,7 +64,7 @@ def describe_front(
         How labels are called wherever one is shown; a label without a word is shown as it is.
     timeline : pandas.DataFrame, optional
         ``History.to_frame()`` of a training: the paper's three panels. With members, the page
-        shows the one that a point comes from.
+        shows the one that a point comes from. ``clf.timeline_`` by default.
     objectives : sequence of str, optional
         Names of the losses in ``timeline``.
     fresh : bool
@@ -102,6 +102,9 @@ def describe_front(
     ['sex', 'origin', 'sex x origin']
     """
     check_is_fitted(clf, "front_")
+    if timeline is None:  # a classifier that was loaded has none
+        timeline = getattr(clf, "timeline_", None)
+        objectives = None if timeline is None else timeline.attrs.get("objectives")
     drawn, labels = describe_timeline(timeline, objectives), in_words(clf.classes_, words)
     first = clf.at(0).audit(  # checks the rows, too
         X,

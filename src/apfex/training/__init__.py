@@ -19,6 +19,7 @@ from apfex.training._rows import TrainingRows
 from apfex.training._rules import (
     Evidence,
     RuleSettings,
+    Watch,
     fit_rules,
     given_groups,
     rule_scores,
@@ -44,6 +45,7 @@ __all__ = [
     "StackedModules",
     "TrainingRows",
     "TrainingSettings",
+    "Watch",
     "fit_cells",
     "fit_rules",
     "given_groups",

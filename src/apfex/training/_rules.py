@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -17,6 +17,10 @@ _LEAST_SLOPE = 1e-3
 _LEAST_MASS = 1e-9
 """Groups count from this share of all rows on."""
 _TINY = 1e-30
+
+
+Watch = Callable[[int, Tensor, Tensor], None]
+"""Sees a step, errors and gaps of all rules, and the lengths of their gradients."""
 
 
 @final
@@ -106,6 +110,7 @@ def fit_rules(
     parents: Sequence[Tensor],
     settings: RuleSettings | None = None,
     class_weight: Tensor | None = None,
+    watch: Watch | None = None,
 ) -> Tensor:
     """Rules that trade the expected error against gaps, one for each aim.
 
@@ -119,6 +124,9 @@ def fit_rules(
     settings : RuleSettings, optional
     class_weight : Tensor of shape [c], optional
         What an error on a row of each class costs; 1 by default.
+    watch : callable, optional
+        Called at each step with its number, what each rule comes to before it (expected error,
+        then the gaps, of soft decisions: [b, 1 + a * r]), and the length of its gradient [b].
 
     Returns
     -------
@@ -150,7 +158,9 @@ def fit_rules(
     for step in range(steps):
         done = step / steps
         softness = settings.softness[0] * (settings.softness[1] / settings.softness[0]) ** done
-        gradient = plan.gradient(moves, softness)
+        gradient, losses = plan.gradient(moves, softness)
+        if watch is not None:
+            watch(step, losses, gradient.flatten(1).norm(dim=1))
         moments = [torch.lerp(moments[0], gradient, 0.1), torch.lerp(moments[1], gradient**2, 0.01)]
         mean, square = moments[0] / (1 - 0.9 ** (step + 1)), moments[1] / (1 - 0.99 ** (step + 1))
         rate = settings.learning_rate * min(1.0, 4 / k) * (1 - done)
@@ -200,6 +210,7 @@ class _Plan:
     counted: Tensor  # [n, k c], weighted memberships
     totals: Tensor  # [k, c]
     costs: Tensor  # [j, n], of deciding for j
+    most: Tensor  # [], the cost of deciding for none of them
     shares: Tensor  # [n]
     start: Tensor  # [j, k c]
     basis: Tensor  # [f, k c], directions scaled so that a unit moves every group alike
@@ -228,6 +239,7 @@ class _Plan:
             counted=counted,
             totals=totals,
             costs=-(start @ (q * shares).T),
+            most=_most_cost(q * shares, worth.to(q), k),
             shares=shares.squeeze(1),
             start=start,
             basis=_basis(evidence.probabilities, shares.squeeze(1)),
@@ -244,34 +256,38 @@ class _Plan:
         """Coefficients [b, j, k c]."""
         return self.start + moves @ self.basis
 
-    def gradient(self, moves: Tensor, softness: float) -> Tensor:
-        """Slope of every rule's loss by its moves."""
+    def gradient(self, moves: Tensor, softness: float) -> tuple[Tensor, Tensor]:
+        """Slope of every rule's loss by its moves, and its error and gaps [b, 1 + a r]."""
         moves = moves.detach().requires_grad_()
         with torch.enable_grad():
             scores = self.rules(moves) @ self.q.T  # [b, j, n]
             is_binary = scores.shape[1] == 1
             hard = scores / softness
             decisions = torch.sigmoid(hard) if is_binary else torch.softmax(hard, 1)
-        worth = self._worth_in_cells(decisions.detach()) @ self.counted.T
+        in_cells, gaps = self._worth_in_cells(decisions.detach())
+        error = self.most + (decisions.detach() * self.costs).sum((1, 2))
+        worth = in_cells @ self.counted.T
         worth += self.costs
         worth.addcmul_(scores.detach(), self.shares)  # the slope of the entropy
-        return torch.autograd.grad(decisions, moves, worth)[0]
+        slope = torch.autograd.grad(decisions, moves, worth)[0]
+        return slope, torch.cat([error.unsqueeze(1), *gaps], 1)
 
-    def _worth_in_cells(self, decisions: Tensor) -> Tensor:
-        """What a decision for j adds to the weighted gaps, in each cell: [b, j, k c]."""
+    def _worth_in_cells(self, decisions: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """What a decision for j adds to the weighted gaps in each cell [b, j, k c]; the gaps."""
         k, c = self.totals.shape
         selected = (decisions @ self.counted).unflatten(-1, (k, c))
-        worth = torch.zeros_like(selected)
+        worth, found = torch.zeros_like(selected), []
         r, j = len(self.aims.rates), decisions.shape[1]
         for place, parent in enumerate(self.parents):
             weights = self.aims.weights[:, place * r : (place + 1) * r] / j
             parts = [self._split(part, parent) for part in (selected, self.totals.expand(j, k, c))]
             masses = torch.cat([parts[0], parts[1].expand_as(parts[0])], -1)
-            _, slopes = gaps_of_masses(masses, self.aims.rates, "rms", _LEAST_MASS)
+            gaps, slopes = gaps_of_masses(masses, self.aims.rates, "rms", _LEAST_MASS)
+            found.append(gaps.mean(1))
             table = (weights[:, None, :, None, None] * slopes).sum(2)[:, :, parent]  # [b, j, k, 4]
             own = self.own[:, None, :]
             worth += table[..., :1] * (1 - own) + table[..., 1:2] * own
-        return worth.flatten(2)
+        return worth.flatten(2), found
 
     def _split(self, masses: Tensor, parent: Tensor) -> Tensor:
         """Masses [..., j, k, c] as those of other labels and of the own one, by parent group."""
@@ -280,6 +296,12 @@ class _Plan:
         size = int(parent.max()) + 1
         empty = pairs.new_zeros((*pairs.shape[:-2], size, 2))
         return empty.index_add(-2, parent, pairs)
+
+
+def _most_cost(mass: Tensor, class_weight: Tensor, k: int) -> Tensor:
+    """What it costs to decide for the first of two classes, or for none of several."""
+    labels = mass.sum(0).view(k, -1).sum(0) * class_weight
+    return labels[1] if len(labels) == 2 else labels.sum()
 
 
 def _basis(q: Tensor, shares: Tensor) -> Tensor:

@@ -77,9 +77,10 @@ function plotTimeline(width) {
       ...kinds.map((name, k) => [field(k), nameNode(name)]),
     ]),
   );
-  const which = members.length > 1 ? ` Shown is member ${own.member}.` : "";
+  const which = members.length > 1 ? ` Shown is member ${own.member}, from which the point comes.` : "";
+  const band_is = kinds.length ? "; the band is the strategy at work" : "; no strategy switches: the weights are fixed";
   $("timeline-about").textContent =
-    `Length of the combined gradient, scaled losses and weights; the band is the strategy at work.${which}`;
+    `Length of the combined gradient, losses and weights, step by step${band_is}.${which}`;
 }
 function startTimeline() {
   if (!D.timeline) return;
