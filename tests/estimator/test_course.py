@@ -12,7 +12,7 @@ DATA = make_biased(600, random_state=0)
 
 def test_the_watched_error_ends_at_that_of_the_rules():
     generator = torch.Generator().manual_seed(0)
-    q = torch.rand(300, 2, 2, generator=generator)
+    q = torch.rand(300, 2, 2, generator=generator) * torch.tensor([1.0, 0.5])  # a rarer label
     q /= q.sum((1, 2), keepdim=True)
     cells = torch.randint(0, 4, (300,), generator=generator)
     seen = []
@@ -47,6 +47,9 @@ def test_every_point_has_its_own_course(classes):
         assert own["step"].tolist() == list(range(1, 61))
         assert set(own["weight0"]) == {1.0}
         assert len(set(own["weight1"])) == 1
+    ends = frame.query("step == 60").sort_values("weight1")
+    assert ends["weight1"].iloc[0] < ends["weight1"].iloc[-1]
+    assert ends["loss1"].iloc[0] > ends["loss1"].iloc[-1]  # what weighs more ends smaller
     shown = frame[["loss0", "loss1", "loss2", "direction_norm"]].to_numpy()
     assert np.isfinite(shown).all()
     assert ((shown[:, 0] >= 0) & (shown[:, 0] <= 1)).all()
