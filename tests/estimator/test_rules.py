@@ -40,9 +40,9 @@ def test_on_small_tables_all_rows_choose_and_on_large_ones_some():
 def test_no_row_is_decided_by_rules_that_were_fitted_to_it(monkeypatch):
     fitted_to, real = [], _Fitted.rules
 
-    def rules(self, part=None):
+    def rules(self, part=None, watch=None):
         fitted_to.append(None if part is None else part.clone())
-        return real(self, part)
+        return real(self, part, watch)
 
     monkeypatch.setattr(_Fitted, "rules", rules)
     fitted()
