@@ -173,7 +173,9 @@ def boost_members(
             for i in going.nonzero().flatten().tolist()
         ]
         list(side_by_side(lambda job: job(), jobs))
-        # here, not in the jobs: predicted in threads that end, margins came out wrong at times
+        # Scores are read here and never in the jobs: XGBoost keeps its cache of a matrix's margins
+        # per thread, and boosting adds the new tree to the cache of its own thread only, so that
+        # a thread that boosts misses the rounds that others have boosted. This one boosts none.
         scores = seen.plus(boosters, data)
         held = new.start if watched is None else new.plus(boosters, matrices[1])
         members = BoostedMembers(trunk, boosters, members.rounds + going, scores, held)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _U = TypeVar("_U")
-_MANY = 4_096
-"""Rows from which on several threads predict."""
 _SMALL = 5_000
 """Rows up to which shallow trees and small steps are better."""
 
@@ -180,6 +178,13 @@ class Trees(nn.Module):
     Parameters
     ----------
     booster : xgboost.Booster
+        Becomes the module's own: nothing else may change it.
+
+    Notes
+    -----
+    Several threads may call one ensemble at a time. That holds because a booster is set up once,
+    when the module is made or unpickled: ``Booster.set_param`` is safe only while no other thread
+    touches the booster, and a prediction that it overlaps is wrong or fails.
 
     Examples
     --------
@@ -193,12 +198,20 @@ class Trees(nn.Module):
     def __init__(self, booster: Booster) -> None:
         super().__init__()
         self.booster = booster
+        self._use_threads()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take over a pickle, with the threads of the process that reads it."""
+        super().__setstate__(state)
+        self._use_threads()
+
+    def _use_threads(self) -> None:
+        self.booster.set_param({"nthread": torch.get_num_threads()})
 
     def forward(self, x: Tensor) -> Tensor:
         """Margins, in the inputs' type; no gradient flows through trees."""
         inputs = np.zeros((max(1, len(x)), x.shape[1]), dtype=np.float32)  # XGBoost needs a row
         inputs[: len(x)] = x.detach().cpu().numpy()
-        self.booster.set_param({"nthread": torch.get_num_threads() if len(x) > _MANY else 1})
         margins = self.booster.inplace_predict(inputs, predict_type="margin")
         own = margins.reshape(len(inputs), -1)[: len(x)].copy()  # XGBoost writes there again
         return torch.from_numpy(own).to(x)
