@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from apfex.groups import make_groups, soft_memberships
 from apfex.rates import RATES, GroupIndex, RateName, RateSums, gap, group_masses, rate_sums
+from apfex.rates._add_up import _by_products, add_up
 from apfex.relaxations import ccr_step, tanh_step
 
 BINARY: dict[RateName, Callable] = {  # decision s and label y to (counts, meets)
@@ -364,3 +365,25 @@ def test_decisions_that_are_no_decisions_are_refused(bad):
         rate_sums("dp", decisions, None, torch.tensor([0, 0, 1, 1]))
     with pytest.raises(ValueError, match="sample_weight must be at least 0, got -1"):
         rate_sums("dp", torch.ones(2), None, torch.tensor([0, 1]), torch.tensor([1.0, -1.0]))
+
+
+@given(rows(n_classes=3), st.integers(1, 3), st.booleans())
+def test_products_and_index_add_give_the_same_sums(data, members, by_class):
+    """What a CUDA device computes by products is what others add up."""
+    codes = data[2].clamp_min(0)
+    codes = torch.stack([codes, codes.flip(0)]) if by_class else codes
+    values = torch.rand(members, *codes.shape)
+    torch.testing.assert_close(_by_products(values, codes, 4), add_up(values, codes, 4))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("size", [3, 700], ids=["few groups", "blocks of rows"])
+@pytest.mark.parametrize("by_class", [False, True])
+def test_a_device_gives_the_same_bits_twice(size, by_class):
+    values = torch.rand(8, 2, 40_000) if by_class else torch.rand(8, 40_000)
+    codes = torch.randint(size, (2, 40_000) if by_class else (40_000,))
+    there = [add_up(values.cuda(), codes.cuda(), size) for _ in range(20)]
+    assert all(torch.equal(sums, there[0]) for sums in there)
+    exact = add_up(values.double(), codes, size)
+    torch.testing.assert_close(there[0].cpu().double(), exact, rtol=1e-5, atol=0)

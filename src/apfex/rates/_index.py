@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from apfex.groups import Groups
+from apfex.rates._add_up import add_up
 
 
 @final
@@ -85,8 +86,7 @@ class GroupIndex:
         codes = self.codes.to(values.device)
         if self.has_outsiders:
             codes = torch.where(codes < 0, self.n_groups, codes)
-        sums = values.new_zeros((*values.shape[:-1], self.n_groups + self.has_outsiders))
-        sums = sums.index_add(-1, codes, values)
+        sums = add_up(values, codes, self.n_groups + self.has_outsiders)
         return sums[..., : self.n_groups] if self.has_outsiders else sums
 
     def cells(self, labels: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Literal, final
 import torch
 from torch import Tensor
 
+from apfex.rates._add_up import add_up
 from apfex.rates._index import GroupIndex
 
 RateName = Literal["dp", "tpr", "fpr", "tnr", "fnr", "ppv", "accuracy"]
@@ -82,17 +83,6 @@ def group_masses(
         return torch.stack([(part @ h).expand(*selected.shape[:-1], -1) for part in parts], -1)
     cells = index.cells(labels)
     size = 2 * (index.n_groups + index.has_outsiders)
-    sums = [_add_up(part, cells, size)[..., : 2 * index.n_groups] for part in (selected, total)]
+    sums = [add_up(part, cells, size)[..., : 2 * index.n_groups] for part in (selected, total)]
     pairs = [part.unflatten(-1, (index.n_groups, 2)) for part in sums]
     return torch.cat([pairs[0], pairs[1].expand_as(pairs[0])], -1)
-
-
-def _add_up(values: Tensor, cells: Tensor, size: int) -> Tensor:
-    """Sums of values [..., n] by cell [n], or of [..., c, n] by [c, n], to [..., size]."""
-    if cells.ndim == 1:
-        return values.new_zeros((*values.shape[:-1], size)).index_add(-1, cells, values)
-    classes = len(cells)
-    apart = (cells + size * torch.arange(classes, device=cells.device).unsqueeze(1)).flatten()
-    flat = values.expand(*values.shape[:-2], *cells.shape).flatten(-2)
-    sums = values.new_zeros((*flat.shape[:-1], classes * size)).index_add(-1, apart, flat)
-    return sums.unflatten(-1, (classes, size))

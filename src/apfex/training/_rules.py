@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from apfex.objectives import gaps_of_masses
+from apfex.rates import GroupIndex
 from apfex.training._aims import Aims
 
 _LEAST_SLOPE = 1e-3
@@ -293,9 +294,7 @@ class _Plan:
         """Masses [..., j, k, c] as those of other labels and of the own one, by parent group."""
         own = self.own[:, None, :]
         pairs = torch.stack([(masses * (1 - own)).sum(-1), (masses * own).sum(-1)], -1)
-        size = int(parent.max()) + 1
-        empty = pairs.new_zeros((*pairs.shape[:-2], size, 2))
-        return empty.index_add(-2, parent, pairs)
+        return GroupIndex(parent, None, int(parent.max()) + 1).sum(pairs.mT).mT
 
 
 def _most_cost(mass: Tensor, class_weight: Tensor, k: int) -> Tensor:
