@@ -1,6 +1,11 @@
 """``--slice 3`` runs every third of the chosen tests: a part of the slow tier for CI."""
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes depends on the machine: benchmarks are for time.
+settings.register_profile("default", deadline=None)
+settings.load_profile("default")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

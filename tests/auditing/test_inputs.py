@@ -32,11 +32,11 @@ Y, DECIDED, TABLE, WEIGHT = rows(60)
         ({"min_count": 0}, "min_count must be at least 1, got 0"),
         ({"favorable_label": "yes"}, r"favorable_label must be .*got 'yes' .*\[0, 1\]"),
         (
-            {"y_true": Y + 1, "y_pred": DECIDED * 2, "favorable_label": 7},
+            {"y_true": Y + DECIDED, "y_pred": DECIDED * 2, "favorable_label": 7},
             r"favorable_label must be one of the labels found, \[0, 1, 2\], got 7",
         ),
         (
-            {"y_true": Y + 1, "y_pred": DECIDED, "y_score": WEIGHT},
+            {"y_true": Y + DECIDED, "y_pred": DECIDED, "y_score": WEIGHT},
             "y_score must be None with more than two labels",
         ),
         (

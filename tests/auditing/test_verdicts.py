@@ -1,6 +1,8 @@
 """Gaps and their verdicts: the inference of metrics, on every level."""
 
 import math
+import re
+from importlib import resources
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.auditing.rows import audit, counts, rows
 
-from apfex.auditing import _run
+from apfex.auditing import VERDICTS, _run
 from apfex.auditing._verdicts import holm, verdict_of
 from apfex.metrics import equalized_odds_gap, gap_inference, gap_interval
 
@@ -200,7 +202,7 @@ def test_two_groups_at_the_ends_are_named():
     found = audit(None, decided, sensitive_features=table, criteria="dp")
     assert found.ends("dp", "g")["group"].tolist() == ["g=a", "g=b"]
     assert found.ends("dp", "g")["rate"].tolist() == [0.2, 0.7]
-    with pytest.raises(ValueError, match=r"must be one of .*'dp', 'g'.* got \('tpr', 'g'\)"):
+    with pytest.raises(ValueError, match=r"criterion must be one of \['dp'\], got 'tpr'"):
         found.ends("tpr", "g")
 
 
@@ -213,3 +215,9 @@ def test_several_classes_are_compared_each_against_the_rest():
     spread = by_class.groupby("class")["rate"].agg(np.ptp).max()
     assert np.ptp(ends["rate"]) == pytest.approx(spread)
     assert found.share_favored == pytest.approx(np.mean(decided == 2))
+
+
+def test_the_page_and_the_package_order_verdicts_alike():
+    page = resources.files("apfex.report") / "page" / "base.js"
+    block = page.read_text().split("const VERDICTS = {")[1].split("};")[0]
+    assert tuple(re.findall(r'^  "?([a-z ]+)"?: \{', block, re.MULTILINE)) == VERDICTS

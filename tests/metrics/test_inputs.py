@@ -8,9 +8,16 @@ import pytest
 import torch
 from tests.generators import people
 
-from apfex import metrics
+from apfex import audit, metrics
 from apfex.groups import make_groups
-from apfex.metrics import dp_gap, equalized_odds_gap, group_rates, tpr_gap
+from apfex.metrics import (
+    accuracy,
+    dp_gap,
+    equalized_odds_gap,
+    group_rates,
+    tpr_gap,
+    worst_group_accuracy,
+)
 from apfex.metrics._typing import GapFunction
 from apfex.rates import RATES, RateName
 
@@ -142,3 +149,53 @@ def test_inputs_stay_untouched(frame):
     equalized_odds_gap(y, decided, sensitive_features=frame(table), sample_weight=weight)
     for before, after in zip(copies, (y, decided, weight), strict=True):
         assert np.array_equal(before, after)
+
+
+YES_NO, ONE_ZERO = ["yes", "no"] * 10, [1, 0] * 10
+
+
+@pytest.mark.parametrize(
+    ("truth", "decided", "why"),
+    [
+        (YES_NO, ONE_ZERO, "text is never equal to a number"),
+        (ONE_ZERO, ["1", "0"] * 10, "text is never equal to a number"),
+        ([True, False] * 10, ["True", "False"] * 10, "text is never equal to a number"),
+        ([1] * 20, ["yes"] * 20, "text is never equal to a number"),
+        (YES_NO, ["Yes", "No"] * 10, "'No' and 'no' would count as two labels"),
+        (YES_NO, ["yes ", "no"] * 10, "'yes' and 'yes ' would count as two labels"),
+        ([*YES_NO, "Yes"], [*YES_NO, "yes"], "'Yes' and 'yes' would count as two labels"),
+        ([-1, 1] * 10, ONE_ZERO, "together these would be 3 labels"),
+        (YES_NO, ["approved", "declined"] * 10, "together these would be 4 labels"),
+        (YES_NO, ["approved"] * 20, "together these would be 3 labels"),
+        (list("abc"), list("def"), "together these would be 6 labels"),
+    ],
+)
+def test_labels_and_decisions_in_different_words_are_refused(truth, decided, why):
+    people = ["F", "M"] * (len(truth) // 2) + ["F"] * (len(truth) % 2)
+    calls = [
+        lambda: dp_gap(truth, decided, sensitive_features=people, pos_label=truth[0]),
+        lambda: audit(truth, decided, sensitive_features=people, favorable_label=truth[0]),
+        lambda: accuracy(truth, decided),
+        lambda: worst_group_accuracy(truth, decided, sensitive_features=people),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="y_pred must be written as y_true is") as error:
+            call()
+        assert why in str(error.value)
+        for value in {*truth, *decided}:
+            assert repr(value) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("truth", "decided", "expected"),
+    [
+        (ONE_ZERO, [True, False] * 10, 1.0),
+        (ONE_ZERO, [1.0, 0.0] * 10, 1.0),
+        ([0] * 20, [1] * 20, 0.0),
+        (["yes"] * 20, ["no"] * 20, 0.0),
+        ([0, 1, 2, 1] * 5, [0, 2, 3, 1] * 5, 0.5),
+        (list("aAb"), list("aAA"), 2 / 3),
+    ],
+)
+def test_columns_that_merely_lack_a_class_are_fine(truth, decided, expected):
+    assert accuracy(truth, decided) == pytest.approx(expected)

@@ -40,7 +40,7 @@ def test_performance_equals_that_of_sklearn(n_classes, weighted):
 
 
 def test_labels_of_any_kind_are_right_where_they_are_equal():
-    assert accuracy(["a", "b"], ["a", "c"]) == 0.5
+    assert accuracy(["a", "b", "c", "c"], ["a", "b", "a", "b"]) == 0.5
     assert accuracy([-1, 1], torch.tensor([-1, 1])) == 1.0
     assert accuracy([True, False], [1.0, 1.0]) == 0.5
 

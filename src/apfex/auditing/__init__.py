@@ -10,14 +10,19 @@ from apfex.auditing._counts import Counts, ScoreCounts, count_rows
 from apfex.auditing._diff import AuditChange
 from apfex.auditing._run import audit, audit_counts
 from apfex.auditing._settings import AuditSettings
+from apfex.auditing._tables import worst_first
+from apfex.auditing._verdicts import VERDICTS, Verdict
 
 __all__ = [
+    "VERDICTS",
     "Audit",
     "AuditChange",
     "AuditSettings",
     "Counts",
     "ScoreCounts",
+    "Verdict",
     "audit",
     "audit_counts",
     "count_rows",
+    "worst_first",
 ]

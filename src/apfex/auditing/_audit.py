@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, final
 
@@ -78,7 +79,7 @@ class Audit:
     notes: tuple[str, ...]
     _counts: Counts = field(repr=False)
     _tested: tuple[Tested, ...] = field(repr=False)
-    _shrunken: dict[tuple[str, str], np.ndarray] = field(repr=False)
+    _shrunken: dict[tuple[str, tuple[str, ...]], np.ndarray] = field(repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -115,15 +116,17 @@ class Audit:
         """
         return count_worse_off(self._counts, self._level(None), self.settings.confidence)
 
-    def worst(self, n: int = 5, *, by: str | None = None, only_below: bool = False) -> pd.DataFrame:
+    def worst(
+        self, n: int = 5, *, by: str | Sequence[str] | None = None, only_below: bool = False
+    ) -> pd.DataFrame:
         """The groups that get the favorable label least, as far as their rows can tell.
 
         Parameters
         ----------
         n : int
             How many.
-        by : str, optional
-            A level, as in ``gaps``; the full crossing by default.
+        by : str or sequence of str, optional
+            A level as in ``gaps``, or its attributes; the full crossing by default.
         only_below : bool
             Leave out groups that get it as often as all rows do, or more often.
 
@@ -196,8 +199,14 @@ class Audit:
             change_of_rates(self.groups, earlier.groups, confidence),
         )
 
-    def ends(self, criterion: str, by: str) -> pd.DataFrame:
+    def ends(self, criterion: str, by: str | Sequence[str]) -> pd.DataFrame:
         """The two groups whose rates make a gap, the lower rate first.
+
+        Parameters
+        ----------
+        criterion : str
+        by : str or sequence of str
+            A level as in ``gaps``, or its attributes.
 
         Returns
         -------
@@ -205,11 +214,12 @@ class Audit:
             ``group``, ``of`` and ``rate``; of several rates or classes those of the widest gap.
             No rows where the gap is not estimable.
         """
+        attributes = self._level(by).attributes
         for one in self._tested:
-            if (one.criterion, one.by) == (criterion, by):
+            if (one.criterion, one.attributes) == (criterion, attributes):
                 return ends_of(one)
-        known = [(one.criterion, one.by) for one in self._tested]
-        raise ValueError(f"criterion and by must be one of {known}, got {(criterion, by)}.")
+        known = list(dict.fromkeys(one.criterion for one in self._tested))
+        raise ValueError(f"criterion must be one of {known}, got {criterion!r}.")
 
     def rates_by_threshold(self) -> pd.DataFrame:
         """Rates of every group over all thresholds of the scores.
@@ -275,13 +285,14 @@ class Audit:
     def _repr_html_(self) -> str:
         return as_html(self, 10)
 
-    def _level(self, by: str | None) -> Level:
-        levels = {level.by: level for level in levels_of(self._counts.groups)}
+    def _level(self, by: str | Sequence[str] | None) -> Level:
+        levels = levels_of(self._counts.groups)
         if by is None:
-            return levels[" x ".join(self.attributes)]
-        if by not in levels:
-            raise ValueError(f"by must be one of {list(levels)}, got {by!r}.")
-        return levels[by]
+            return levels[-1]
+        for level in levels:
+            if by == level.by if isinstance(by, str) else tuple(by) == level.attributes:
+                return level
+        raise ValueError(f"by must be one of {[level.by for level in levels]}, got {by!r}.")
 
 
 def _label_kind(audit: Audit) -> str:

@@ -13,6 +13,7 @@ import pandas as pd
 from apfex.auditing._names import plain
 from apfex.auditing._verdicts import Tested
 from apfex.auditing._wilson import difference_interval
+from apfex.groups import grouping_name
 from apfex.metrics import GapInterval
 
 
@@ -66,7 +67,9 @@ def change_of_gaps(
     Each gap gets an interval at ``(1 + confidence) / 2``; if both cover, which has probability
     ``confidence`` at least, then so does ``[lower - upper_before, upper - lower_before]``.
     """
-    before, after = ({(one.criterion, one.by): one for one in audit} for audit in (earlier, now))
+    before, after = (
+        {(one.criterion, one.attributes): one for one in audit} for audit in (earlier, now)
+    )
     if not before.keys() & after.keys():
         raise ValueError(
             "earlier must share a criterion and an attribute with this audit, got "
@@ -77,7 +80,7 @@ def change_of_gaps(
     rows = []
     for key in [*after, *(key for key in before if key not in after)]:
         row = _change_of_gap(after.get(key), before.get(key), (1 + confidence) / 2)
-        rows.append(dict(zip(("criterion", "by"), key, strict=True)) | row)
+        rows.append({"criterion": key[0], "by": grouping_name(key[1])} | row)
     return pd.DataFrame(rows)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from apfex.auditing._names import escaped
 from apfex.auditing._tables import TextTable, gaps_table, head_of, worst_table
+from apfex.auditing._verdicts import VERDICTS
 
 if TYPE_CHECKING:
     from apfex.auditing._audit import Audit
@@ -42,5 +43,4 @@ def _table(table: TextTable) -> str:
 
 def _verdict(row: object) -> str:
     last = row[-1] if isinstance(row, list) else ""
-    known = {"violation", "inconclusive", "not estimable", "within tolerance"}
-    return f' data-verdict="{last}"' if last in known else ""
+    return f' data-verdict="{last}"' if last in VERDICTS else ""

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from apfex.auditing._counts import Counts
-from apfex.groups import Groups
+from apfex.groups import Groups, grouping_name
 from apfex.metrics import effective_counts
 from apfex.rates import RATES, RateName
 
@@ -27,7 +27,7 @@ class Level:
     @property
     def by(self) -> str:
         """Name of the level, as in ``sex x race``."""
-        return " x ".join(self.attributes)
+        return grouping_name(self.attributes)
 
     def add_up(self, masses: np.ndarray) -> np.ndarray:
         """Masses of the groups [..., k, 4] from those of the cells [..., cells, 4]."""

@@ -57,7 +57,7 @@ class _Case:
 
 def plan_rows(
     tested: Sequence[Tested],
-    shrunken: dict[tuple[str, str], np.ndarray],
+    shrunken: dict[tuple[str, tuple[str, ...]], np.ndarray],
     max_gap: float,
     power: float,
     min_count: float,
@@ -102,12 +102,15 @@ def _to_estimate(one: Tested, min_count: float) -> tuple[str, np.ndarray]:
 
 
 def _to_settle(
-    one: Tested, shrunken: dict[tuple[str, str], np.ndarray], max_gap: float, power: float
+    one: Tested,
+    shrunken: dict[tuple[str, tuple[str, ...]], np.ndarray],
+    max_gap: float,
+    power: float,
 ) -> tuple[Verdict, np.ndarray]:
     """The expected verdict, and rows of each group [k]; infinite where no number would do."""
     cases = []
     for table in one.tables:
-        truth = shrunken[table.of, one.by]
+        truth = shrunken[table.of, one.attributes]
         for row in np.flatnonzero(table.usable).tolist():
             k = table.counted[row]
             case = _case(one, table, row, truth[row], max_gap, power)

@@ -134,11 +134,11 @@ def audit_counts(counts: Counts, settings: AuditSettings, notes: Sequence[str] =
     """
     levels = levels_of(counts.groups)
     measured = [_measure(counts, levels, of, settings) for of in settings.rates]
-    tables = {(of.name, table.level.by): table for of in measured for table in of.tables}
+    tables = {(of.name, table.level.attributes): table for of in measured for table in of.tables}
     tested = [
         tested_gap(
             criterion,
-            [tables[of, level.by] for of in CRITERIA[criterion]],
+            [tables[of, level.attributes] for of in CRITERIA[criterion]],
             settings.confidence,
             counts.approximate,
         )
@@ -156,7 +156,7 @@ def audit_counts(counts: Counts, settings: AuditSettings, notes: Sequence[str] =
         _counts=counts,
         _tested=tuple(tested),
         _shrunken={
-            (of.name, table.level.by): rates
+            (of.name, table.level.attributes): rates
             for of in measured
             for table, rates in zip(of.tables, of.shrunken, strict=True)
         },

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 import pandas as pd
 
 from apfex.auditing._verdicts import VERDICTS
+from apfex.groups import grouping_name
 
 if TYPE_CHECKING:
     from apfex.auditing._audit import Audit
@@ -29,7 +30,15 @@ class TextTable:
 
 
 def worst_first(gaps: pd.DataFrame) -> pd.DataFrame:
-    """Rows of gaps by verdict, then by the lower end and the gap."""
+    """Rows of gaps by verdict, the most alarming first, then by the lower end and the gap.
+
+    Examples
+    --------
+    >>> verdicts = ["within tolerance", "not estimable", "violation"]
+    >>> gaps = pd.DataFrame({"verdict": verdicts, "lower": 0.0, "gap": 0.0})
+    >>> worst_first(gaps)["verdict"].tolist()
+    ['violation', 'not estimable', 'within tolerance']
+    """
     rank = [VERDICTS.index(verdict) for verdict in gaps["verdict"]]
     order = gaps.assign(_rank=rank).sort_values(
         ["_rank", "lower", "gap"], ascending=[True, False, False], kind="stable"
@@ -82,7 +91,7 @@ def head_of(audit: Audit, style: Style) -> str:
     settings = audit.settings
     return (
         f"Audit of {audit.n_rows:,} decisions, {audit.n_groups:,} groups of "
-        f"{style(' x '.join(audit.attributes))}; {share(audit.share_favored)} favored (label "
+        f"{style(grouping_name(audit.attributes))}; {share(audit.share_favored)} favored (label "
         f"{style(settings.favorable_label)}); tolerance {settings.tolerance:g}, "
         f"{100 * settings.confidence:g}% confidence"
     )

@@ -14,7 +14,8 @@ from apfex.auditing._levels import RateCounts
 from apfex.metrics import GapInterval, gap_interval
 
 Verdict = Literal["violation", "inconclusive", "not estimable", "within tolerance"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)  # the most alarming first
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+"""The most alarming first: what is not known comes before what is fine."""
 _DRAWS = 1999
 
 
@@ -24,10 +25,15 @@ class Tested:
     """One row of the gaps: what is compared, and how sure it is."""
 
     criterion: str
-    by: str
+    attributes: tuple[str, ...]  # of the level
     tables: tuple[RateCounts, ...]  # one for each rate of the criterion
     approximate: bool
     interval: GapInterval
+
+    @property
+    def by(self) -> str:
+        """Name of the level."""
+        return self.tables[0].level.by
 
     @property
     def successes(self) -> np.ndarray:
@@ -53,7 +59,7 @@ def tested_gap(
     :func:`apfex.metrics.gap_interval`. A criterion of two rates needs both of them.
     """
     interval = _interval(tables, confidence, approximate)
-    return Tested(criterion, tables[0].level.by, tuple(tables), approximate, interval)
+    return Tested(criterion, tables[0].level.attributes, tuple(tables), approximate, interval)
 
 
 def _interval(tables: Sequence[RateCounts], confidence: float, approximate: bool) -> GapInterval:

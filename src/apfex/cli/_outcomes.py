@@ -113,8 +113,19 @@ class _Values:
                 chosen = plain[1]
         if chosen is None:
             raise self._unclear()
+        self._check_spelling(chosen)
         codes = np.array([*(int(word == chosen) for word in self.words), MISSING])[self.codes]
         return Outcome(self.name, codes, chosen, self._negative(chosen))
+
+    def _check_spelling(self, positive: str) -> None:
+        """Refuse a value that is the positive one but for case or blanks: it would count as 0."""
+        same = positive.strip().casefold()
+        for word in self.words:
+            if word != positive and word.strip().casefold() == same:
+                raise CommandError(
+                    f"{self.option} {shown(self.name)} spells one value in two ways, "
+                    f"'{shown(positive)}' and '{shown(word)}': write it alike in all rows."
+                )
 
     def _negative(self, positive: str) -> str:
         others = [word for word in self.words if word != positive]

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from apfex.auditing import Audit
 
 _STYLES = {"violation": "red", "inconclusive": "yellow", "within tolerance": "green"}
-_ORDER = [*_STYLES, "not estimable"]
 _MOST_GAPS, _MOST_GROUPS = 8, 5
 
 
@@ -25,11 +24,9 @@ def show_audit(audit: Audit, screen: Screen) -> None:
 
 
 def _show_gaps(audit: Audit, screen: Screen) -> None:
-    settings = audit.settings
-    rank = audit.gaps["verdict"].map(_ORDER.index)
-    gaps = audit.gaps.assign(rank=rank).sort_values(
-        ["rank", "lower", "gap"], ascending=[True, False, False], kind="stable"
-    )
+    from apfex.auditing import worst_first
+
+    settings, gaps = audit.settings, worst_first(audit.gaps)
     screen.say()
     screen.say(
         f"Gaps between groups, {100 * settings.confidence:g}% intervals, tolerance "

@@ -19,6 +19,7 @@ from apfex.estimator._prepare import encode, fit_inputs, held_rows
 from apfex.estimator._progress import Show, progress
 from apfex.estimator._settings import Settings
 from apfex.estimator._split import check_enough, deal, split, strata
+from apfex.groups import grouping_name
 from apfex.training import (
     Aims,
     CellKind,
@@ -138,7 +139,7 @@ class _Fitted:
 
     def course(self, rows: Rows) -> Course:
         """An empty record of how the rules come about."""
-        names = [" x ".join(groups.attributes) for groups in rows.groupings]
+        names = [grouping_name(groups.attributes) for groups in rows.groupings]
         gaps = [f"{rate} gap by {name}" for name in names for rate in self.aims.rates]
         return Course(["error", *gaps], self.aims.weights)
 

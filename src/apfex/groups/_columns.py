@@ -139,6 +139,29 @@ def is_named(data: Any) -> bool:
     return isinstance(data, Mapping) or hasattr(data, "columns")
 
 
+def grouping_name(attributes: Sequence[str]) -> str:
+    """Name of the groups that some attributes form, as in ``sex x race``.
+
+    Different attributes have different names: one that could be read as several is quoted, so
+    that the column ``a x b`` is not taken for the crossing of ``a`` and ``b``.
+
+    Examples
+    --------
+    >>> grouping_name(["sex", "race"]), grouping_name(["sex x race"])
+    ('sex x race', '"sex x race"')
+    """
+    crossed = len(attributes) > 1
+    return " x ".join(_quoted_if(_is_ambiguous(name, crossed), name) for name in attributes)
+
+
+def _is_ambiguous(name: str, crossed: bool) -> bool:
+    return name.startswith('"') or " x " in (f" {name} " if crossed else name)
+
+
+def _quoted_if(needed: bool, name: str) -> str:
+    return '"' + name.replace('"', '""') + '"' if needed else name
+
+
 def show(level: Any) -> str:
     if level is None or level is pd.NA or level is pd.NaT or level != level:
         return MISSING

@@ -186,17 +186,70 @@ def _one_dimensional(name: str, values: Any) -> np.ndarray:
     return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
 
 
-def encode(columns: list[np.ndarray]) -> tuple[list[Tensor], tuple[Any, ...]]:
-    """Codes of each column into the sorted values that occur in any of them."""
-    factors = [pd.factorize(column) for column in columns]
+def encode(
+    decided: np.ndarray, truth: np.ndarray | None
+) -> tuple[Tensor, Tensor | None, tuple[Any, ...]]:
+    """Codes of decisions and labels into the sorted values that occur in either."""
+    factors = [pd.factorize(column) for column in (decided, truth) if column is not None]
     values = [np.asarray(uniques).tolist() for _, uniques in factors]
+    if truth is not None:
+        _check_shared_values(set(values[1]), set(values[0]))
     classes = _sorted({value for found in values for value in found})
     position = {value: code for code, value in enumerate(classes)}
     codes = [
         torch.from_numpy(np.array([position[value] for value in found])[rows])
         for (rows, _), found in zip(factors, values, strict=True)
     ]
-    return codes, classes
+    return codes[0], None if truth is None else codes[1], classes
+
+
+def _check_shared_values(labels: set[Any], decisions: set[Any]) -> None:
+    """Refuse labels and decisions in different words: every decision would look wrong.
+
+    That is text against numbers; values that differ in case or blanks alone; two columns of two
+    values each that hold more than two together. A class that only one of the columns shows is
+    fine: a model need not decide for every class.
+    """
+    alone = labels ^ decisions
+    if not alone:
+        return
+    together = labels | decisions
+    texts = [{isinstance(value, str) for value in values} for values in (labels, decisions)]
+    twins = _written_twice(together, alone)
+    if texts in ([{True}, {False}], [{False}, {True}]):
+        why = "text is never equal to a number or a truth value"
+    elif twins:
+        why = f"{twins[0]!r} and {twins[1]!r} would count as two labels"
+    elif len(together) > 2 and (max(len(labels), len(decisions)) <= 2 or together == alone):
+        why = f"together these would be {len(together)} labels"
+    else:
+        return
+    raise ValueError(
+        f"y_pred must be written as y_true is, got {_listed(decisions)} for decisions and "
+        f"{_listed(labels)} for labels: {why}; map one of them to the values of the other."
+    )
+
+
+def _written_twice(together: set[Any], alone: set[Any]) -> tuple[Any, Any] | None:
+    """A value that only one column has, and another that is the same but for case and blanks."""
+    forms: dict[str, Any] = {}
+    for value in _sorted(together):
+        twin = forms.setdefault(_spelled(value), value)
+        if twin is not value and (value in alone or twin in alone):
+            return twin, value
+    return None
+
+
+def _spelled(value: Any) -> str:
+    """A value as it might be meant: without case and blanks."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip().casefold()
+
+
+def _listed(values: set[Any], most: int = 5) -> str:
+    shown = ", ".join(repr(value) for value in _sorted(values)[:most])
+    return f"[{shown}{', ...' if len(values) > most else ''}]"
 
 
 def _read_labels(
@@ -206,14 +259,14 @@ def _read_labels(
     symmetric: bool,
     label_argument: str,
 ) -> Labels:
-    codes, classes = encode([decided] if truth is None else [decided, truth])
+    chosen, y, classes = encode(decided, truth)
     if len(classes) <= 2:
         if not symmetric:
             _check_pos_label(classes, pos_label, label_argument)
             positive = torch.tensor([int(value == pos_label) for value in classes])
-            codes = [positive[column] for column in codes]
+            chosen, y = positive[chosen], None if y is None else positive[y]
         classes = ()
-    return Labels(codes[1] if truth is not None else None, codes[0], classes)
+    return Labels(y, chosen, classes)
 
 
 def _check_pos_label(classes: tuple[Any, ...], pos_label: Any, argument: str) -> None:

@@ -81,7 +81,8 @@ def _read(y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Tensor, Tensor,
     check_indexes(y_true=y_true, y_pred=y_pred, sample_weight=sample_weight)
     truth, decided = read_column("y_true", y_true), read_column("y_pred", y_pred)
     check_length("y_pred", len(decided), "y_true", len(truth))
-    (y, codes), _ = encode([truth, decided])
+    codes, y, _ = encode(decided, truth)
+    assert y is not None
     return y, (y == codes).double()[None], read_weight(sample_weight, len(truth))
 
 

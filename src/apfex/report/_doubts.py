@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from apfex.auditing import Audit, worst_first
 from apfex.estimator import Point
 from apfex.report._changes import Change
 from apfex.report._choosing import Compared
@@ -135,6 +136,24 @@ def doubts_of_growth(
                 f"{_told(now)}, there {_told(then)}.{above}"
             )
             found.append(_doubt("gap_grew", text))
+    return found
+
+
+def doubts_of_verdicts(audit: Audit) -> list[dict[str, Any]]:
+    """Gaps on any level that are surely above the tolerance, one doubt a criterion."""
+    found = []
+    worst = worst_first(audit.gaps)
+    for name in audit.settings.criteria:
+        above = worst[(worst["criterion"] == name) & (worst["verdict"] == "violation")]
+        if above.empty:
+            continue
+        first, *others = above.to_dict("records")
+        also = f", and by {', '.join(row['by'] for row in others)}" if others else ""
+        text = (
+            f"The gap in {title_of(name).lower()} is surely above the tolerance "
+            f"{audit.settings.tolerance:g}: {_told(first)} by {first['by']}{also}."
+        )
+        found.append(_doubt("violation", text))
     return found
 
 

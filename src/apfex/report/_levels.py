@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from apfex.auditing import Audit
+from apfex.groups import grouping_name
 from apfex.report._names import shown_name, shown_values
 from apfex.report._words import rate_key
 
@@ -37,7 +38,7 @@ def levels_of(audit: Audit) -> list[Level]:
     groups = _one_class(groups[groups["of"] == groups["of"].iloc[0]])
     found: list[Level] = []
     for attributes in _subsets(audit.attributes):
-        by = " x ".join(attributes)
+        by = grouping_name(attributes)
         part = groups[groups["by"] == by]
         names = tuple(part["group"])
         values = tuple(shown_values(name, attributes) for name in names)

@@ -9,7 +9,7 @@ import numpy as np
 
 from apfex.auditing import Audit
 from apfex.estimator import APFExClassifier
-from apfex.groups import Groups
+from apfex.groups import Groups, grouping_name
 from apfex.metrics import balanced_accuracy
 from apfex.report._changes import changes_between
 from apfex.report._choosing import compared_gaps, describe_choosing
@@ -20,6 +20,7 @@ from apfex.report._doubts import (
     doubts_of_decisions,
     doubts_of_gaps,
     doubts_of_growth,
+    doubts_of_verdicts,
     levelled_down,
 )
 from apfex.report._levels import Level, Rates, describe_rates
@@ -73,6 +74,7 @@ def describe_point(
     doubts = [
         *doubts_of_choice(point, levelled, baseline.place),
         *doubts_of_decisions(one.decided, error, one.y, one.weight, shown.labels),
+        *doubts_of_verdicts(audit),
         *doubts_of_growth(gaps, _aimed_gaps(clf, baseline.audit), baseline.place),
         *doubts_of_gaps(compared, gaps),
         *doubts_of_all(fresh=fresh, group_thresholds=clf.group_thresholds),
@@ -112,7 +114,9 @@ def _aimed_gaps(clf: APFExClassifier, audit: Audit) -> dict[str, dict[str, Any]]
 
     That is the crossing, or the attributes; ``groups`` have enough rows for it.
     """
-    aimed = audit.attributes if clf.grouping == "attributes" else (" x ".join(audit.attributes),)
+    single = [(name,) for name in audit.attributes]
+    levels = single if clf.grouping == "attributes" else [audit.attributes]
+    aimed = [grouping_name(attributes) for attributes in levels]
     gaps: Any = audit.gaps
     groups: Any = audit.groups
     gaps = gaps[gaps["by"].isin(aimed) & gaps["gap"].notna()]

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from types import NoneType
 from typing import Any
 
+from apfex.auditing import VERDICTS
+
 _NUMBER = (int, float, NoneType)
 _TEXT = (str, NoneType)
-_VERDICTS = ("violation", "within tolerance", "inconclusive", "not estimable")
 _GAP = {
     **dict.fromkeys(("criterion", "by", "verdict"), str),
     **dict.fromkeys(("gap", "lower", "upper", "noise_floor", "p_adjusted"), _NUMBER),
@@ -113,8 +114,8 @@ def _check_gaps(gaps: list[Any], described: Mapping[str, Any], where: str) -> No
             _require(wanted in found, where, f"have {wanted[0]!r} by {wanted[1]!r}", sorted(found))
     for place, gap in enumerate(gaps):
         own = f"{where}[{place}]"
-        known = gap["verdict"] in _VERDICTS
-        _require(known, f"{own}.verdict", f"be one of {_VERDICTS}", gap["verdict"])
+        known = gap["verdict"] in VERDICTS
+        _require(known, f"{own}.verdict", f"be one of {VERDICTS}", gap["verdict"])
         _require(len(gap["ends"]) in (0, 2), f"{own}.ends", "name two groups", gap["ends"])
 
 

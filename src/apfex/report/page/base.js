@@ -69,11 +69,12 @@ const change = (value) => (known(value) ? signed(value, count(value)) : "–");
 const between = (low, high, form) => (known(low) ? `${form(low)} to ${form(high)}` : "–");
 const plural = (n, one, many = one + "s") => `${count(n)} ${n === 1 ? one : many}`;
 
+/* The most alarming first, as everywhere. */
 const VERDICTS = {
   violation: { mark: "✕", css: "violation", says: "above the tolerance" },
-  "within tolerance": { mark: "✓", css: "within", says: "within the tolerance" },
   inconclusive: { mark: "?", css: "inconclusive", says: "not settled by these rows" },
   "not estimable": { mark: "–", css: "unknown", says: "not estimable from these rows" },
+  "within tolerance": { mark: "✓", css: "within", says: "within the tolerance" },
 };
 function badge(verdict) {
   const { mark, css } = VERDICTS[verdict];
@@ -109,7 +110,8 @@ function table(caption, heads, rows, options = {}) {
 const cell = (content, css) => el("td", { class: css || null }, content);
 /* On a narrow screen two columns become two lines of one. */
 const narrowLine = (text, css = "") => el("span", { class: `narrow-only quiet ${css}` }, text);
-const levelName = (by) => nameNode(levelOf.get(by).attributes.join(" × "));
+const attributeName = (name) => (/ [x×] /.test(` ${name} `) ? `“${name}”` : name);
+const levelName = (by) => nameNode(levelOf.get(by).attributes.map(attributeName).join(" × "));
 const rowHead = (content, css) => el("th", { scope: "row", class: css || null }, content);
 
 function options(select, pairs, chosen) {

@@ -1,6 +1,6 @@
 /* Gaps of every criterion and level, and the table of all points. */
 
-const ALARM = ["violation", "inconclusive", "not estimable", "within tolerance"];
+const ALARM = Object.keys(VERDICTS);
 
 function gapRow(gap, top) {
   const criterion = criterionOf.get(gap.criterion);

@@ -135,7 +135,7 @@ function favoredCard(point) {
 }
 
 const NO_DOUBT =
-  "Nothing stands against it: it is not trivial, nobody is levelled down, no gap clearly grew, and these " +
+  "Nothing stands against it: it is not trivial, nobody is levelled down, no gap is a violation or clearly grew, and these " +
   "rows did not choose it.";
 function doubtList(point) {
   const list = point.doubts;
