@@ -19,6 +19,7 @@ BINARY: dict[RateName, Callable] = {  # decision s and label y to (counts, meets
     "tnr": lambda s, y: (y == 0, s == 0),
     "fnr": lambda s, y: (y == 1, s == 0),
     "ppv": lambda s, y: (s == 1, y == 1),
+    "npv": lambda s, y: (s == 0, y == 0),
     "accuracy": lambda s, y: (True, s == y),
 }
 names = st.sampled_from(sorted(BINARY))

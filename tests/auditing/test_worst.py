@@ -6,7 +6,7 @@ import pytest
 from tests.auditing.rows import audit, counts
 
 from apfex import make_groups
-from apfex.auditing import AuditSettings, audit_counts, count_rows
+from apfex.auditing import AuditSettings, audit_counts, count_classes, count_rows
 
 
 def planted(n=40_000, seed=0):
@@ -74,17 +74,20 @@ def test_worst_follows_the_favorable_label():
 
 
 @pytest.mark.parametrize("weight", [None, np.tile([1.0, 3.0], 150)])
-def test_the_favorable_label_need_not_be_the_one_of_the_rates(weight):
+def test_classes_are_counted_by_the_favorable_label(weight):
     generator = np.random.default_rng(0)
     y, decided = generator.integers(0, 2, (2, 300))
     groups = make_groups(generator.choice(["a", "b"], 300))
-    counts_of = [count_rows(y, decided, groups, weight, favorable=code) for code in (0, 1)]
-    zero, one = (audit_counts(each, AuditSettings(favorable_label=0)) for each in counts_of)
-    assert zero.gaps.equals(one.gaps)
+    zero, one = (
+        audit_counts(count_classes(y, decided, groups, [0, 1], code, weight), AuditSettings())
+        for code in (0, 1)
+    )
     assert zero.share_favored == pytest.approx(np.average(decided == 0, weights=weight))
-    by_name = one.worst().set_index("group")["favored"].to_dict()
-    for row in zero.worst().to_dict("records"):
-        assert row["favored"] == pytest.approx(1 - by_name[row["group"]])
+    assert zero.share_favored == pytest.approx(1 - one.share_favored)
+    other = audit(1 - y, 1 - decided, sensitive_features=groups, sample_weight=weight)
+    assert zero.groups.equals(other.groups)
+    with pytest.raises(ValueError, match="favorable must be 1 where there are two labels, got 0"):
+        count_rows(y, decided, groups, favorable=0)
 
 
 def test_nobody_is_driven_where_all_fare_alike():

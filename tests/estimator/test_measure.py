@@ -18,7 +18,7 @@ def make_held(n=200, c=2, weighted=False, seed=0, attributes=False):
     groupings = [crossing.parent(name) for name in "ab"] if attributes else [crossing]
     # Small weights: sums below one are no reason to leave a group out.
     weight = rng.random(n) * 0.01 if weighted else None
-    return Held(rng.integers(0, c, n), groupings, crossing, weight, c)
+    return Held(rng.integers(0, c, n), groupings, crossing, weight, range(c))
 
 
 def make_settings(**changes) -> Any:
@@ -105,7 +105,7 @@ def test_levelling_down_is_shown_only_where_nobody_gains():
         [make_groups(["f"] * 4 + ["m"] * 4)],
         make_groups(["f"] * 4 + ["m"] * 4),
         None,
-        2,
+        [0, 1],
     )
     base = [1, 0, 0, 0, 1, 1, 1, 0]
     harmed = [1, 0, 0, 0, 1, 0, 0, 0]  # men lose two, nobody gains

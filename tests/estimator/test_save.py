@@ -62,6 +62,11 @@ def test_every_kind_comes_back_exactly(tmp_path, name):
     again = load_case(name, clf.save(tmp_path / "model"))
     assert_same(clf, again, new, groups)
     assert again.point_ == clf.point_
+    assert (again.timeline_ is None) == (clf.timeline_ is None)
+    if clf.timeline_ is not None:
+        assert again.timeline_.equals(clf.timeline_)
+        assert again.timeline_.attrs == clf.timeline_.attrs
+    assert again.front_.favorable_label == clf.front_.favorable_label
     assert again.classes_.dtype == clf.classes_.dtype
     assert again.classes_.tolist() == clf.classes_.tolist()
     assert again.n_features_in_ == clf.n_features_in_
@@ -408,10 +413,10 @@ def test_a_folder_that_is_there_is_kept_unless_told_otherwise(tmp_path):
 
 def test_a_newer_format_is_refused(tmp_path):
     folder = fitted_case("array")[0].save(tmp_path / "model")
-    forge(folder, format=2)
-    with pytest.raises(ValueError, match="format 1 or older, got format 2: a newer version"):
+    forge(folder, format=3)
+    with pytest.raises(ValueError, match="format 2 or older, got format 3: a newer version"):
         load(folder)
-    forge(folder, format=1, kind="apfex.other")
+    forge(folder, format=2, kind="apfex.other")
     with pytest.raises(ValueError, match=r"must hold 'apfex\.APFExClassifier', got 'apfex\.other'"):
         load(folder)
 

@@ -97,7 +97,7 @@ def test_rows_without_a_group_count_for_the_task_only(loss, batch):
     torch.testing.assert_close(rest(scores, y, outside), rest(scores[10:], y[10:], groups[10:]))
 
 
-@pytest.mark.parametrize("rate", ["dp", "tpr", "fpr", "tnr", "fnr", "ppv", "accuracy"])
+@pytest.mark.parametrize("rate", ["dp", "tpr", "fpr", "tnr", "fnr", "ppv", "npv", "accuracy"])
 def test_fairness_loss_is_the_mean_over_pairs_of_soft_rates(rate, batch):
     scores, y, groups, _ = batch
     decisions = tanh_step(torch.sigmoid(scores))

@@ -44,17 +44,19 @@ def test_rates_and_intervals_are_those_of_an_audit_of_the_decisions(front):
             front.clf.at(place).predict(front.new.X),
             sensitive_features=front.new.sensitive,
             criteria=criteria,
+            favorable_label=0,
         )
         groups: Any = expected.groups
         for (by, of), part in groups.groupby(["by", "of"]):
-            own = point["rates"][of]["levels"][by]
+            own = point["rates"]["favored" if of == "dp" else of]["levels"][by]
             assert [group["name"] for group in levels[by]["groups"]] == part["group"].tolist()
             assert [group["rows"] for group in levels[by]["groups"]] == part["count"].tolist()
             for name in ("rate", "lower", "upper"):
                 assert own[name] == plain(part[name])
             assert own["few"] == np.flatnonzero(~part["in_gap"].to_numpy()).tolist()
         for of, part in expected.overall.groupby("of"):
-            assert point["rates"][of]["overall"]["rate"] == plain(part["rate"])
+            key = "favored" if of == "dp" else of
+            assert point["rates"][key]["overall"]["rate"] == plain(part["rate"])
 
 
 def test_favored_is_the_share_of_the_favorable_label(front):
@@ -117,10 +119,10 @@ def test_labels_are_called_what_words_say(front):
     described = describe_front(front.clf, new.X, new.y, words=words, **told)
     assert described["classes"] == ["rejected", "hired"]
     assert described["favorable"] == "rejected"
-    assert "“hired”" in described["criteria"][0]["text"]
+    assert "“rejected”" in described["criteria"][0]["text"]
     texts = {rate["key"]: rate["text"] for rate in described["rates"]}
     assert "“rejected”" in texts["favored"]
-    assert "“hired”" in texts["tpr"]
+    assert "“rejected”" in texts["tpr"]
     assert not any(mark in json.dumps(texts) for mark in ("“0”", "“1”"))
     half = describe_front(front.clf, new.X, new.y, words={1: "hired"}, **told)
     assert half["classes"] == ["0", "hired"]

@@ -6,7 +6,7 @@ counted, stored as JSON and read again.
 """
 
 from apfex.auditing._audit import Audit
-from apfex.auditing._counts import Counts, ScoreCounts, count_rows
+from apfex.auditing._counts import Counts, ScoreCounts, count_classes, count_rows
 from apfex.auditing._diff import AuditChange
 from apfex.auditing._run import audit, audit_counts
 from apfex.auditing._settings import AuditSettings
@@ -23,6 +23,7 @@ __all__ = [
     "Verdict",
     "audit",
     "audit_counts",
+    "count_classes",
     "count_rows",
     "worst_first",
 ]

@@ -246,10 +246,11 @@ class Audit:
     def to_json(self, *, indent: int | None = None) -> str:
         """Everything as JSON, NaN as null; :meth:`from_json` reads it.
 
-        The keys, of ``schema_version`` 1: ``kind`` ("apfex.audit"), ``schema_version``,
+        The keys, of ``schema_version`` 2: ``kind`` ("apfex.audit"), ``schema_version``,
         ``n_rows``, ``attributes``, ``settings``, ``notes``; ``gaps``, ``overall``, ``groups``,
         ``worst`` and ``thresholds`` (or null) as lists of rows; ``counts``, from which all of it
-        follows. A change of their meaning raises the version.
+        follows. A change of their meaning raises the version; since 2 all rates of two labels are
+        those of the favorable one.
         """
         return as_json(self, self._counts, indent)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -41,7 +42,7 @@ class Counts:
     classes : tuple
         More than two labels, or ().
     favorable : int
-        Place of the favorable label among the classes; of two labels 1 or 0.
+        Place of the favorable label among the classes; of two labels it is the 1.
     rows, sums : arrays of shape [c, k, 4]
         Unweighted and weighted masses, c being 1 for two labels.
     squares : array of shape [c, k, 4], or None
@@ -88,12 +89,7 @@ class Counts:
         return None if self.squares is None else self._favored(self.squares)
 
     def _favored(self, masses: np.ndarray) -> np.ndarray:
-        if self.classes:
-            return masses[self.favorable]
-        if self.favorable == 1:
-            return masses[0]
-        chosen, everyone = masses[0, :, :2], masses[0, :, 2:]
-        return np.concatenate([everyone - chosen, everyone], axis=1)
+        return masses[self.favorable if self.classes else 0]
 
 
 def count_rows(
@@ -111,14 +107,15 @@ def count_rows(
     Parameters
     ----------
     y, decided : integer arrays of shape [n]
-        Labels (or None) and decisions: 0 or 1, or places among ``classes``.
+        Labels (or None) and decisions: 1 for the favorable one of two labels and 0 for the other,
+        or places among ``classes``.
     groups : Groups
         A row with code -1 is left out, and counted as outside.
     sample_weight, score : float arrays of shape [n], optional
     classes : tuple
         The labels, where there are more than two.
     favorable : int
-        Code of the favorable label.
+        Place of the favorable label among ``classes``.
 
     Returns
     -------
@@ -131,6 +128,11 @@ def count_rows(
     2
     """
     check_size(groups)
+    if not classes and favorable != 1:
+        raise ValueError(
+            f"favorable must be 1 where there are two labels, got {favorable}; give the favorable "
+            "label the code 1."
+        )
     inside = groups.codes >= 0
     outside = int((~inside).sum())
     rows = inside if outside else slice(None)
@@ -153,6 +155,43 @@ def count_rows(
         if score is None
         else _count_scores(score[rows], labels, codes, len(groups), weight),
     )
+
+
+def count_classes(
+    y: np.ndarray,
+    decided: np.ndarray,
+    groups: Groups,
+    classes: Sequence[Any],
+    favorable: int,
+    sample_weight: np.ndarray | None = None,
+) -> Counts:
+    """Count rows whose labels and decisions are places among the classes of a classifier.
+
+    Of two classes the favorable one is counted, of several all are compared, whether they occur
+    among these rows or not.
+
+    Parameters
+    ----------
+    y, decided : integer arrays of shape [n]
+    groups : Groups
+    classes : sequence of labels
+    favorable : int
+        Place of the favorable label.
+    sample_weight : float array of shape [n], optional
+
+    Examples
+    --------
+    >>> from apfex.groups import make_groups
+    >>> y, decided = np.array([0, 0, 1]), np.array([0, 1, 1])
+    >>> count_classes(y, decided, make_groups(["F"] * 3), ["no", "yes"], favorable=0).rows[0]
+    array([[0., 1., 1., 2.]])
+    """
+    if len(classes) > 2:
+        return count_rows(
+            y, decided, groups, sample_weight, classes=tuple(classes), favorable=favorable
+        )
+    codes = ((part == favorable).astype(np.int64) for part in (y, decided))
+    return count_rows(*codes, groups, sample_weight)
 
 
 def check_size(groups: Groups) -> None:

@@ -19,7 +19,7 @@ from apfex.groups import make_groups
 if TYPE_CHECKING:
     from apfex.auditing._audit import Audit
 
-KIND, SCHEMA_VERSION = "apfex.audit", 1
+KIND, SCHEMA_VERSION = "apfex.audit", 2
 _WORDS = ("criterion", "by", "lowest", "highest")  # the other columns of thresholds are numbers
 _TEXT = pd.Series(["text"]).dtype  # its name depends on the version of pandas
 

@@ -54,8 +54,9 @@ def audit(
     sample_weight : column of n weights, optional
         Counts are then effective ones (Kish), and intervals approximate.
     criteria : str or sequence of str
-        Rates ("dp", "tpr", "fpr", "tnr", "fnr", "ppv", "accuracy"), "equalized_odds" (the larger
-        of the gaps in tpr and fpr), or fairlearn's "demographic_parity", "equal_opportunity".
+        Rates ("dp", "tpr", "fpr", "tnr", "fnr", "ppv", "npv", "accuracy"), "equalized_odds" (the
+        larger of the gaps in tpr and fpr), or fairlearn's "demographic_parity",
+        "equal_opportunity".
     tolerance : float
         The gap that is still acceptable.
     confidence : float

@@ -108,12 +108,11 @@ def _tell(task: _Task, screen: Screen) -> None:
     """What was taken for what; nothing is guessed silently."""
     source = task.source
     share, favorable = 100 * task.source.codes.mean(), source.words[source.favorable]
-    wanted = "" if source.favorable == source.classes[1] else f"; favorable: {shown(favorable, 40)}"
     dropped = "".join(f"; {n:,} dropped {why}" for why, n in source.dropped.items())
     screen.facts(
         {
             "Data": f"{source.description}, {len(source.y):,} rows{dropped}",
-            "Label": f"{source.label} ({share:.1f}%){wanted}",
+            "Label": f"{source.label} ({share:.1f}%); favorable: {shown(favorable, 40)}",
             "Groups": describe_groups(task.groups),
             "Features": describe_features(source.kinds),
             "Rows": f"{len(task.fit):,} to fit and choose, {len(task.test):,} held back",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from apfex.auditing import Audit, AuditSettings, audit_counts, count_rows
+from apfex.auditing import Audit, AuditSettings, audit_counts, count_classes
 from apfex.groups import Groups
 
 
@@ -18,19 +18,8 @@ def audit_decisions(
     favorable: int,
     sample_weight: np.ndarray | None,
 ) -> Audit:
-    """Audit decisions; labels and decisions are codes of classes.
-
-    The rates of two classes are those of the last one, as on the front; of several classes all
-    are compared, whether they occur among these rows or not.
-    """
-    counts = count_rows(
-        y,
-        decisions,
-        crossing,
-        sample_weight,
-        classes=tuple(classes.tolist()) if len(classes) > 2 else (),
-        favorable=favorable,
-    )
+    """Audit decisions; labels and decisions are codes of classes."""
+    counts = count_classes(y, decisions, crossing, classes.tolist(), favorable, sample_weight)
     return audit_counts(counts, settings)
 
 

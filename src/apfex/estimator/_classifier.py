@@ -73,8 +73,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     max_gap : float or mapping from criterion to float
         The bound for the point that ``predict`` uses at first.
     favorable_label : label, optional
-        The outcome that a person would want; the last class by default. It tells who gains; the
-        rates of two classes are always those of the last one.
+        The outcome that a person would want; the last class by default. It tells who gains, and
+        of two classes all rates are its own: with ``favorable_label=0`` "tpr" is the share of
+        those with the label 0 who are decided so.
     search : {"auto", "rules", "members"}
         "rules": a few models learn the probabilities of group and label together, and every
         point is another decision rule on top of them. "members": every point is a network, or an
@@ -255,6 +256,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         )
         self.classes_ = rows.classes
         favorable = class_code(rows.classes, self.favorable_label)
+        criteria = settings.criteria.for_label(favorable, len(rows.classes))
+        settings = replace(settings, criteria=criteria)
         if rows.crossing is None:
             settings = replace(settings, criteria=Criteria(()), bounds={}, group_thresholds=False)
             warnings.warn(
@@ -361,8 +364,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     ) -> Audit:
         """Rates of groups, gaps and verdicts on rows that ``fit`` has not seen.
 
-        Criteria and favorable label are those of the classifier; the rates of two classes are
-        those of the last one.
+        Criteria and favorable label are those of the classifier, so that of two classes all rates
+        are those of the favorable one, as on ``front_``.
 
         Parameters
         ----------

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, final
 
 import torch
 from torch import Tensor
@@ -50,3 +50,20 @@ class Course:
         frame = pd.DataFrame(rows)
         frame.attrs["objectives"] = self._objectives
         return frame
+
+
+def timeline_to_arrays(timeline: pd.DataFrame) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """A timeline as JSON values and arrays, to be stored."""
+    columns = [str(name) for name in timeline.columns]
+    arrays = {f"timeline.{name}": torch.tensor(timeline[name].to_numpy()) for name in columns}
+    return {"columns": columns, "objectives": list(timeline.attrs["objectives"])}, arrays
+
+
+def timeline_from_arrays(stored: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> pd.DataFrame:
+    """The timeline that :func:`timeline_to_arrays` has taken apart."""
+    import pandas as pd
+
+    columns = {name: arrays[f"timeline.{name}"].numpy() for name in stored["columns"]}
+    frame = pd.DataFrame(columns)
+    frame.attrs["objectives"] = [str(name) for name in stored["objectives"]]
+    return frame

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import torch
 from torch import Tensor
 
 from apfex.metrics import CRITERIA, read_criteria
-from apfex.rates import GroupIndex, RateName, gap, rate_sums
+from apfex.rates import OTHER_LABEL, GroupIndex, RateName, gap, rate_sums
 
 
 @final
 @dataclass(frozen=True)
 class Criteria:
-    """Named criteria, each the largest of the gaps of one or two rates.
+    """Named criteria, each the largest of the gaps of one or two rates of the favorable label.
+
+    Attributes
+    ----------
+    names : tuple of str
+    of_other_label : bool
+        Whether the favorable one of two labels is the first, whose code is 0. Models and counts
+        know the label 1, so that other rates of that one take the place of those of the first.
 
     Examples
     --------
     >>> Criteria.of(("dp", "equalized_odds")).rates
     ('dp', 'tpr', 'fpr')
+    >>> Criteria.of("equalized_odds").for_label(0, n_classes=2).rates
+    ('tnr', 'fnr')
     """
 
     names: tuple[str, ...]
+    of_other_label: bool = False
 
     @staticmethod
     def of(criteria: str | Sequence[str]) -> Criteria:
@@ -36,14 +46,22 @@ class Criteria:
         """Our word for a criterion."""
         return read_criteria(name)[0] if name in CRITERIA else name
 
+    def for_label(self, favorable: int, n_classes: int) -> Criteria:
+        """The same of a favorable label, by its code; of several classes each counts anyway."""
+        return replace(self, of_other_label=n_classes == 2 and favorable == 0)
+
     @property
     def rates(self) -> tuple[RateName, ...]:
         """All rates that are needed, once each."""
-        return tuple(dict.fromkeys(rate for name in self.names for rate in CRITERIA[name]))
+        return tuple(dict.fromkeys(rate for name in self.names for rate in self.rates_of(name)))
+
+    def named(self, rate: RateName) -> RateName:
+        """What a rate of label 1 is called for the favorable label."""
+        return OTHER_LABEL[rate] if self.of_other_label else rate
 
     def rates_of(self, name: str) -> tuple[RateName, ...]:
-        """The rates of one criterion."""
-        return CRITERIA[name]
+        """The rates of label 1 that have the gaps of one criterion."""
+        return tuple(self.named(rate) for rate in CRITERIA[name])
 
     def gaps(
         self,
@@ -70,7 +88,8 @@ class Criteria:
                 found.append(_largest_known(gaps) if multiclass else gaps)
             by_rate[rate] = torch.stack(found).amax(0)
         columns = [
-            torch.stack([by_rate[rate] for rate in CRITERIA[name]]).amax(0) for name in self.names
+            torch.stack([by_rate[rate] for rate in self.rates_of(name)]).amax(0)
+            for name in self.names
         ]
         return torch.stack(columns, -1) if columns else decisions.new_zeros(len(decisions), 0)
 

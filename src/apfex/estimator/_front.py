@@ -115,6 +115,8 @@ class Front(Sequence[Point]):
     points : sequence of Point
     by : {"error", "balanced_error"}
         The error that ranks them.
+    favorable_label : label, optional
+        The label whose rates the gaps are of, where there are two.
 
     Examples
     --------
@@ -128,9 +130,12 @@ class Front(Sequence[Point]):
     """
 
     def __init__(
-        self, points: Sequence[Point], by: Literal["error", "balanced_error"] = "error"
+        self,
+        points: Sequence[Point],
+        by: Literal["error", "balanced_error"] = "error",
+        favorable_label: Any = None,
     ) -> None:
-        self._by = by
+        self._by, self.favorable_label = by, favorable_label
         self._points = sorted(points, key=lambda point: getattr(point, by))
 
     @overload
@@ -154,7 +159,8 @@ class Front(Sequence[Point]):
         frame = self.to_frame()
         shown = [c for c in frame.columns if c in (self._by, "trivial") or c.endswith("_gap")]
         table = frame[shown].round(3).to_string()
-        return f"Front of {len(self)} points, measured on the rows that chose them\n{table}"
+        whose = "" if self.favorable_label is None else f"; favorable: {self.favorable_label!r}"
+        return f"Front of {len(self)} points, measured on the rows that chose them{whose}\n{table}"
 
     def to_frame(self) -> pd.DataFrame:
         """One row per point, by rising error; measured on the rows that chose the points."""
@@ -162,6 +168,7 @@ class Front(Sequence[Point]):
 
         frame = pd.DataFrame([point.to_dict() for point in self])
         frame.attrs["measured_on"] = "validation rows, which chose the points"
+        frame.attrs["favorable_label"] = self.favorable_label
         return frame
 
     def choose(self, bounds: Mapping[str, float], confidence: float | None = None) -> int | None:

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
 from apfex.groups import Groups, make_groups
-from apfex.tables import summarise
+from apfex.tables import summarise, unmasked
 
 
 @final
@@ -36,7 +36,7 @@ def read_features(X: Any) -> Any:
     if scipy.sparse.issparse(X):
         check_array(X, accept_sparse=False)  # raises, in scikit-learn's words
     if not hasattr(X, "columns"):
-        array = np.asarray(X)
+        array = unmasked(X)
         if array.ndim != 2:
             raise ValueError(
                 f"X must have 2 dimensions, got {array.ndim}. Reshape your data: X.reshape(-1, 1) "
@@ -162,7 +162,13 @@ def read_labels(y: Any, n: int) -> np.ndarray:
         raise ValueError(
             "y must be given: APFExClassifier requires y to be passed, but the target y is None."
         )
-    labels = column_or_1d(np.asarray(y) if hasattr(y, "__array_function__") else y, warn=True)
+    labels = column_or_1d(unmasked(y) if hasattr(y, "__array_function__") else y, warn=True)
+    missing = int(np.sum(pd.isna(labels)))
+    if missing:
+        raise ValueError(
+            f"y must not have missing values, got {missing} in {len(labels)} rows (NaN or None); "
+            "drop these rows or give them a label of their own."
+        )
     check_array(labels, ensure_2d=False, dtype=None, input_name="y")  # pyright: ignore[reportArgumentType]
     check_classification_targets(labels)
     if len(labels) != n:
@@ -183,7 +189,7 @@ def read_weights(sample_weight: Any, n: int) -> np.ndarray | None:
     """Weights of the rows in float64, one on average: only their ratios matter."""
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    weight = np.asarray(unmasked(sample_weight), dtype=np.float64)
     if weight.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},), got {weight.shape}.")
     if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):

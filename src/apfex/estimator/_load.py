@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import nn
+from torch import Tensor, nn
 
 from apfex.estimator._arguments import NotStored, unpack_arguments
 from apfex.estimator._classifier import APFExClassifier
+from apfex.estimator._course import timeline_from_arrays
 from apfex.estimator._front import Front, Point
 from apfex.estimator._intervals import GapCounts, Intervals
 from apfex.estimator._kinds import Inputs
@@ -32,6 +33,9 @@ from apfex.groups import Groups
 from apfex.metrics import GapInterval
 from apfex.storage import Bundle, read_bundle, unpack
 from apfex.tables import TableEncoder
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def load(folder: str | os.PathLike[str], *, model: Any = None) -> APFExClassifier:
@@ -100,7 +104,8 @@ def _classifier(bundle: Bundle, own: OwnModules) -> APFExClassifier:
     check_columns(clf)
     modules = build_modules(content["modules"], bundle.arrays, bundle.files, own)
     points = [_point(stored, modules[stored["module"]]) for stored in content["points"]]
-    clf.front_ = Front(points, by=content["by"])
+    clf.front_ = Front(points, content["by"], _unpack(content["favorable_label"]))
+    clf.timeline_ = _timeline(content["timeline"], bundle.arrays)
     if not any(one["is"] == "own" for one in content["modules"]):  # those may refuse made-up rows
         check_modules(clf)
     return clf.use(content["point"])
@@ -122,6 +127,13 @@ def _table_encoder(text: str, family: str) -> TableEncoder:
         return TableEncoder.from_json(text)
     except ValueError as error:
         raise NotWhole(f"the encoder of {family} cannot be read: {error}") from error
+
+
+def _timeline(stored: Any, arrays: Mapping[str, Tensor]) -> pd.DataFrame | None:
+    try:
+        return None if stored is None else timeline_from_arrays(stored, arrays)
+    except ValueError as error:
+        raise NotWhole(f"its timeline cannot be read: {error}") from error
 
 
 def _unpack(stored: Any, by: Callable[[Any], Any] = unpack) -> Any:

@@ -34,7 +34,12 @@ class Held:
     groupings: Sequence[Groups]
     crossing: Groups
     sample_weight: np.ndarray | None
-    n_classes: int
+    classes: Sequence[Any]
+
+    @property
+    def n_classes(self) -> int:
+        """How many labels there are."""
+        return len(self.classes)
 
     @property
     def is_multiclass(self) -> bool:
@@ -163,15 +168,16 @@ def check_measurable(held: Held, criteria: Criteria) -> None:
         nobody = nobody.expand(held.n_classes, -1)
     for name in criteria.names:
         for rate in criteria.rates_of(name):
-            if rate == "ppv":  # depends on decisions: models that select nobody are left out
+            if rate in ("ppv", "npv"):  # by decisions: models that decide all alike are left out
                 continue
             for grouping in held.groupings:
                 y, index = torch.from_numpy(held.y), GroupIndex.of(grouping)
                 sums = rate_sums(rate, nobody, y, index, multiclass=held.is_multiclass)
                 known = (sums.denominator > 0).numpy().reshape(-1, len(grouping))
-                _check_two_groups(name, rate, grouping, int(known.sum(1).max()), held)
+                own, most = criteria.named(rate), int(known.sum(1).max())
+                _check_two_groups(name, own, grouping, most, held)
                 missing = np.array(grouping.names)[~known.any(0)].tolist()
-                left_out += [f"{rate} of {missing}"] if missing else []
+                left_out += [f"{criteria.named(rate)} of {missing}"] if missing else []
     if left_out:
         warnings.warn(
             f"Groups without rows that count among the {len(held.y)} validation rows are left out "
@@ -182,12 +188,14 @@ def check_measurable(held: Held, criteria: Criteria) -> None:
 
 
 def _check_two_groups(name: str, rate: str, grouping: Groups, found: int, held: Held) -> None:
-    needed = {"tpr": "positive", "fnr": "positive", "fpr": "negative", "tnr": "negative"}
+    needed = {"tpr": "with the favorable", "fnr": "with the favorable"}
+    needed |= {"fpr": "without the favorable", "tnr": "without the favorable"}
     if found < 2:
         raise ValueError(
             f"criteria must be measurable on the {len(held.y)} validation rows, got {name!r}: of "
-            f"the groups {list(grouping.names)} {found} have {needed.get(rate, 'any')} rows there, "
-            "and a gap needs two. Merge levels, add rows, raise validation_fraction, or choose "
+            f"the groups {list(grouping.names)} {found} have rows "
+            f"{needed.get(rate, 'with any')} label there, and a gap needs two. "
+            "Merge levels, add rows, raise validation_fraction, or choose "
             "another criterion."
         )
 
@@ -206,7 +214,7 @@ def make_front(
     base = next((c for c in chosen if not c.trivial), chosen[0])
     rates = _favorable_rates(base.decisions, held, favorable)
     points = [_point(candidate, held, settings, favorable, rates) for candidate in chosen]
-    return Front(points, by=settings.by)
+    return Front(points, settings.by, held.classes[favorable])
 
 
 def _leading(candidates: Sequence[Candidate]) -> list[Candidate]:

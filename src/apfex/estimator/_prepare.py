@@ -69,7 +69,7 @@ def held_rows(rows: Rows, part: np.ndarray) -> Held:
         groupings=[grouping.take(part) for grouping in rows.groupings],
         crossing=crossing.take(part),
         sample_weight=None if weight is None else weight[part],
-        n_classes=len(rows.classes),
+        classes=rows.classes.tolist(),
     )
 
 

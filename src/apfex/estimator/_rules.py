@@ -140,7 +140,8 @@ class _Fitted:
     def course(self, rows: Rows) -> Course:
         """An empty record of how the rules come about."""
         names = [grouping_name(groups.attributes) for groups in rows.groupings]
-        gaps = [f"{rate} gap by {name}" for name in names for rate in self.aims.rates]
+        rates = [self.settings.criteria.named(rate) for rate in self.aims.rates]
+        gaps = [f"{rate} gap by {name}" for name in names for rate in rates]
         return Course(["error", *gaps], self.aims.weights)
 
     def is_constant(self, rule_set: RuleSet) -> np.ndarray:

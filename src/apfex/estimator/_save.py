@@ -14,6 +14,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from apfex.estimator._arguments import pack_arguments
+from apfex.estimator._course import timeline_to_arrays
 from apfex.estimator._front import Point
 from apfex.estimator._intervals import Intervals
 from apfex.estimator._kinds import Inputs
@@ -26,7 +27,7 @@ from apfex.storage import Bundle, pack, write_bundle
 if TYPE_CHECKING:
     from apfex.estimator._classifier import APFExClassifier
 
-KIND, FORMAT = "apfex.APFExClassifier", 1
+KIND, FORMAT = "apfex.APFExClassifier", 2
 _PACKAGES = ("apfex", "numpy", "pandas", "scikit-learn", "torch", "xgboost", "xgboost-cpu")
 
 
@@ -46,6 +47,7 @@ def save_classifier(clf: APFExClassifier, folder: str | os.PathLike[str], overwr
 def _bundle(clf: APFExClassifier) -> Bundle:
     writer = ModuleWriter(n_inputs(clf), 1 if len(clf.classes_) == 2 else len(clf.classes_))
     names = getattr(clf, "feature_names_in_", None)
+    timeline, drawn = (None, {}) if clf.timeline_ is None else timeline_to_arrays(clf.timeline_)
     content = {
         "written_by": _versions(),
         "arguments": pack_arguments(clf),
@@ -55,9 +57,12 @@ def _bundle(clf: APFExClassifier) -> Bundle:
         "groups": None if clf._groups is None else groups_to_dict(clf._groups),
         "points": [_point(point, writer) for point in clf.front_],
         "by": clf.front_._by,
+        "favorable_label": pack(clf.front_.favorable_label, "favorable label"),
         "point": clf.point_,
+        "timeline": timeline,
     }
-    return Bundle({**content, "modules": writer.modules}, writer.arrays, writer.files)
+    arrays = {**writer.arrays, **drawn}
+    return Bundle({**content, "modules": writer.modules}, arrays, writer.files)
 
 
 def n_inputs(clf: APFExClassifier) -> int:

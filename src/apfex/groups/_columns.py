@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
+from apfex.tables import unmasked
+
 MISSING = "<missing>"
 """How a missing value is shown; it is a level of its own."""
 
@@ -45,7 +47,7 @@ def _named_columns(table: Any) -> dict[str, pd.Series]:
 
 
 def _array_columns(values: Any) -> dict[str, pd.Series]:
-    array = np.asarray(values if hasattr(values, "__array__") else _object_array(values))
+    array = unmasked(values if hasattr(values, "__array__") else _object_array(values))
     if array.ndim not in (1, 2):
         raise ValueError(
             f"sensitive_features must have one or two dimensions, got shape {array.shape}."
@@ -89,7 +91,7 @@ def _column(values: Any) -> pd.Series:
     if not isinstance(values, pd.Series):
         if hasattr(values, "to_list"):
             values = _fill(values.to_list())
-        values = np.asarray(values if hasattr(values, "__array__") else _object_array(values))
+        values = unmasked(values if hasattr(values, "__array__") else _object_array(values))
         if values.ndim != 1:
             raise ValueError(
                 f"sensitive_features must have one value per row in each column, got shape "

@@ -200,6 +200,32 @@ def ppv_gap(
 
 
 @by_grouping
+def npv_gap(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    grouping: Grouping = "intersectional",
+    sample_weight: Any = None,
+    pos_label: Any = 1,
+    min_count: float = 1,
+) -> float | dict[str, float]:
+    """Gap of negative predictive values, over the rows that are decided negative.
+
+    Parameters and result are those of :func:`dp_gap`; ``y_true`` must be given.
+
+    Examples
+    --------
+    >>> y, decided = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 0, 0]
+    >>> npv_gap(y, decided, sensitive_features=["F"] * 4 + ["M"] * 4)
+    0.33333333333333337
+    """
+    return _gap(
+        ("npv",), y_true, y_pred, sensitive_features, grouping, sample_weight, pos_label, min_count
+    )
+
+
+@by_grouping
 def accuracy_gap(
     y_true: Any,
     y_pred: Any,

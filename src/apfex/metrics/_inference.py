@@ -70,7 +70,7 @@ def gap_inference(
     ----------
     y_true, y_pred, sensitive_features, grouping, sample_weight, min_count, pos_label
         As for :func:`dp_gap`.
-    rate : {"dp", "tpr", "fpr", "tnr", "fnr", "ppv", "accuracy"}
+    rate : {"dp", "tpr", "fpr", "tnr", "fnr", "ppv", "npv", "accuracy"}
     confidence, n_draws, random_state
         As for :func:`gap_interval`.
 

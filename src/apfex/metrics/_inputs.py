@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from apfex.groups import Groups, make_groups
+from apfex.tables import unmasked
 
 
 @final
@@ -183,7 +184,7 @@ def _one_dimensional(name: str, values: Any) -> np.ndarray:
         )
     if shape[0] == 0:
         raise ValueError(f"{name} must have at least one row, got 0.")
-    return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+    return unmasked(values.to_numpy() if hasattr(values, "to_numpy") else values)
 
 
 def encode(

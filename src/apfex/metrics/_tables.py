@@ -100,7 +100,7 @@ def group_rates(
     ----------
     y_true, y_pred, sensitive_features, grouping, sample_weight, pos_label, min_count
         As for :func:`dp_gap`.
-    rate : {"dp", "tpr", "fpr", "tnr", "fnr", "ppv", "accuracy"}
+    rate : {"dp", "tpr", "fpr", "tnr", "fnr", "ppv", "npv", "accuracy"}
 
     Returns
     -------

@@ -27,7 +27,7 @@ class FairnessLoss:
 
     Parameters
     ----------
-    rate : {"dp", "tpr", "fpr", "tnr", "fnr", "ppv", "accuracy"}
+    rate : {"dp", "tpr", "fpr", "tnr", "fnr", "ppv", "npv", "accuracy"}
     relaxation : {"tanh", "ccr", "identity"} or callable
         The soft step from probabilities to decisions.
     task_weight : float

@@ -8,10 +8,11 @@ metric.
 """
 
 from apfex.rates._index import GroupIndex
-from apfex.rates._masses import RATES, Rate, RateName, group_masses
+from apfex.rates._masses import OTHER_LABEL, RATES, Rate, RateName, group_masses
 from apfex.rates._sums import RateSums, gap, rate_sums
 
 __all__ = [
+    "OTHER_LABEL",
     "RATES",
     "GroupIndex",
     "Rate",

@@ -11,7 +11,7 @@ from torch import Tensor
 from apfex.rates._add_up import add_up
 from apfex.rates._index import GroupIndex
 
-RateName = Literal["dp", "tpr", "fpr", "tnr", "fnr", "ppv", "accuracy"]
+RateName = Literal["dp", "tpr", "fpr", "tnr", "fnr", "ppv", "npv", "accuracy"]
 
 
 @final
@@ -39,9 +39,22 @@ RATES: dict[RateName, Rate] = {
     "tnr": Rate((-1, 0, 1, 0), (0, 0, 1, 0)),
     "fnr": Rate((0, -1, 0, 1), (0, 0, 0, 1)),
     "ppv": Rate((0, 1, 0, 0), (1, 1, 0, 0)),
+    "npv": Rate((-1, 0, 1, 0), (-1, -1, 1, 1)),
     "accuracy": Rate((-1, 1, 1, 0), (0, 0, 1, 1)),
 }
 """Selection rate (demographic parity), true positive rate (equal opportunity), ..."""
+
+OTHER_LABEL: dict[RateName, RateName] = {
+    "dp": "dp",
+    "tpr": "tnr",
+    "fpr": "fnr",
+    "tnr": "tpr",
+    "fnr": "fpr",
+    "ppv": "npv",
+    "npv": "ppv",
+    "accuracy": "accuracy",
+}
+"""The rate of label 1 that has the gap of each rate of label 0."""
 
 
 def group_masses(

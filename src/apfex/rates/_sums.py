@@ -64,7 +64,7 @@ def rate_sums(
 
     Parameters
     ----------
-    name : {"dp", "tpr", "fpr", "tnr", "fnr", "ppv", "accuracy"}, or a sequence of them
+    name : {"dp", "tpr", "fpr", "tnr", "fnr", "ppv", "npv", "accuracy"}, or a sequence of them
         Several rates are summed in one go, along a new leading axis.
     decisions : Tensor of shape [..., n], or [..., c, n] with ``multiclass``
         Soft or hard decisions in [0, 1]; with ``multiclass`` one row per class. Booleans and

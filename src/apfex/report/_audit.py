@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from apfex.auditing import Audit
 from apfex.report._doubts import doubts_of_audit
 from apfex.report._levels import (
@@ -91,36 +89,21 @@ def _rate_list(audit: Audit, rates: Rates, labels: list[Any]) -> tuple[list[dict
     favorable = audit.settings.favorable_label
     place = labels.index(favorable) if favorable in labels else None
     source = "dp" if not labels else f"dp:{place}"
-    label, same = str(favorable), True
-    if (source, None) in rates:
-        if not labels and not _is_favored(audit):  # a classifier's own: rates of its last class
-            label, same = f"not {favorable}", False
-        for (key, by), column in list(rates.items()):
-            if key == source:
-                rates["favored", by] = column if same else column.complement()
+    for (key, by), column in list(rates.items()):
+        if key == source:
+            rates["favored", by] = column
     found = []
     for key in dict.fromkeys(key for key, _ in rates):
         of, _, code = key.partition(":")
-        if key == source and same:
+        if key == source:
             continue
         if of == "favored":
             found.insert(0, describe_rate("favored", favorable, None))
         elif code:
             found.append(describe_rate(of, labels[int(code)], int(code)))
         else:
-            found.append(describe_rate(of, label, None))
+            found.append(describe_rate(of, str(favorable), None))
     return found, rates
-
-
-def _is_favored(audit: Audit) -> bool:
-    """Whether selection rates are those of the favorable label."""
-    crossing = " x ".join(audit.attributes)
-    groups = audit.groups[(audit.groups["of"] == "dp") & (audit.groups["by"] == crossing)]
-    rates = dict(zip(groups["group"], groups["rate"], strict=True))
-    worst = audit.worst(audit.n_groups)
-    favored = worst["favored"].to_numpy(float)
-    own = np.array([rates[name] for name in worst["group"]], dtype=float)
-    return bool(np.allclose(favored, own, equal_nan=True))
 
 
 def _ranking(rates: Rates, key: str) -> Rates:

@@ -102,8 +102,8 @@ def describe_front(
     ['sex', 'origin', 'sex x origin']
     """
     check_is_fitted(clf, "front_")
-    if timeline is None:  # a classifier that was loaded has none
-        timeline = getattr(clf, "timeline_", None)
+    if timeline is None:
+        timeline = clf.timeline_
         objectives = None if timeline is None else timeline.attrs.get("objectives")
     drawn, labels = describe_timeline(timeline, objectives), in_words(clf.classes_, words)
     first = clf.at(0).audit(  # checks the rows, too
@@ -144,7 +144,9 @@ def describe_front(
             },
             "classes": labels,
             "favorable": labels[rows.favorable],
-            "criteria": describe_criteria(first.settings.criteria, labels[-1], len(labels)),
+            "criteria": describe_criteria(
+                first.settings.criteria, labels[rows.favorable], len(labels)
+            ),
             "rates": keys,
             "levels": describe_levels(levels, kept),
             "chosen": clf.point_,
@@ -176,13 +178,11 @@ def _chosen_by(clf: APFExClassifier) -> str:
 
 def _rate_list(rows: Rows, rates: Rates, labels: Sequence[str]) -> list[dict[str, Any]]:
     """Rates that a page can show: that of the favorable label first, none twice."""
-    last = len(labels) - 1
     found = [describe_rate("favored", labels[rows.favorable], None)]
     for key in dict.fromkeys(key for key, _ in rates):
         of, _, place = key.partition(":")
-        same = of == "dp" and int(place or last) == rows.favorable
-        if of == "favored" or same:
+        code = int(place) if place else rows.favorable
+        if of == "favored" or (of == "dp" and code == rows.favorable):
             continue
-        code = int(place) if place else None
-        found.append(describe_rate(of, labels[last if code is None else code], code))
+        found.append(describe_rate(of, labels[code], code if place else None))
     return found

@@ -72,10 +72,6 @@ class RateColumn:
     enough: np.ndarray
     """Whether as many rows count as a gap asks for."""
 
-    def complement(self) -> RateColumn:
-        """The rate of the other label."""
-        return RateColumn(1 - self.rate, 1 - self.upper, 1 - self.lower, self.enough)
-
     def take(self, kept: np.ndarray) -> dict[str, Any]:
         """Some of the groups, as plain columns; ``few`` are the places with too few rows."""
         return {

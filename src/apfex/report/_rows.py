@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from apfex.auditing import Audit, AuditSettings, audit_counts, count_rows
+from apfex.auditing import Audit, AuditSettings, audit_counts, count_classes
 from apfex.estimator import APFExClassifier
 from apfex.groups import Groups, make_groups
 from apfex.report._levels import Rates, rates_of
@@ -36,13 +36,8 @@ class Rows:
         used = self.sensitive_features if clf.group_thresholds else None
         decided = clf.at(place).predict(self.X, sensitive_features=used)
         codes = np.searchsorted(self.classes, decided)
-        counts = count_rows(
-            self.y,
-            codes,
-            self.crossing,
-            self.weight,
-            classes=tuple(self.classes.tolist()) if len(self.classes) > 2 else (),
-            favorable=self.favorable,
+        counts = count_classes(
+            self.y, codes, self.crossing, self.classes.tolist(), self.favorable, self.weight
         )
         audit = first if place == 0 else audit_counts(counts, self.settings)
         rates = rates_of(audit)
@@ -65,12 +60,8 @@ class Rows:
 
     def _favored(self, rates: Rates) -> Rates:
         """Rates of the favorable label, from the selection rates."""
-        several = len(self.classes) > 2
-        key = f"dp:{self.favorable}" if several else "dp"
-        own = {by: column for (of, by), column in rates.items() if of == key}
-        if not several and self.favorable == 0:
-            own = {by: column.complement() for by, column in own.items()}
-        return {("favored", by): column for by, column in own.items()}
+        key = f"dp:{self.favorable}" if len(self.classes) > 2 else "dp"
+        return {("favored", by): column for (of, by), column in rates.items() if of == key}
 
 
 def read_rows(

@@ -18,6 +18,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from apfex.tables._masks import unmasked
+
 Kind = Literal["number", "level", "empty"]
 
 
@@ -87,7 +89,7 @@ def read_table(X: Any) -> Table:
 def _read_array(X: Any) -> Table:
     if hasattr(X, "toarray"):
         raise TypeError("X must be dense, got a sparse matrix; convert it with X.toarray().")
-    values = np.asarray(X)
+    values = unmasked(X)
     if values.ndim != 2:
         raise ValueError(
             f"X must have 2 dimensions, got {values.ndim}. Reshape your data: X.reshape(-1, 1) "
