@@ -27,6 +27,7 @@ def settled(sizes, successes, plan, truth, tolerance, n=150):
     [
         ([200, 200], [80, 100], 0.02),  # a violation, as it seems
         ([150, 900, 60], [60, 540, 30], 0.15),
+        ([2000, 40], [20, 6], 0.05),  # rare outcomes, and the lower end is that of exact limits
         ([300, 300], [150, 153], 0.1),  # within, as it seems
         ([100, 400, 200, 80], [30, 120, 60, 24], 0.08),
     ],
