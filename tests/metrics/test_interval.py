@@ -1,6 +1,7 @@
 import dataclasses
 import math
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -83,7 +84,7 @@ def slow_ends(successes, totals, critical, alpha=0.05, n_tests=1):
 @settings(max_examples=60)
 def test_ends_follow_the_formulas(data, confidence):
     result = gap_interval(*data, n_draws=99, confidence=confidence)
-    lower, upper = slow_ends(*data, result.critical, 1 - confidence)
+    lower, upper = slow_ends(data[0], data[1], result.critical, 1 - confidence)
     assert result.lower == pytest.approx(lower, abs=1e-9)
     assert result.upper == pytest.approx(upper, abs=1e-9)
     raw = [x / n for x, n in zip(*data, strict=True)]
@@ -120,9 +121,10 @@ def test_ends_do_not_depend_on_blocks_of_pairs(monkeypatch):
 def test_more_groups_and_a_stricter_level_lower_the_lower_bound(data, n_groups):
     (x, n) = map(np.array, data)
     high, low = (x[:, None], n[:, None]), (x, n)
-    options = {"critical": 1.4, "alpha": 0.05, "n_groups": n_groups}
+    options: dict[str, Any] = {"critical": 1.4, "alpha": 0.05, "n_groups": n_groups}
     bound = lower_of_pairs(high, low, **options)
-    for other in ({"n_groups": n_groups + 1}, {"alpha": 0.01}, {"critical": 1.5}):
+    others: list[dict[str, Any]] = [{"n_groups": n_groups + 1}, {"alpha": 0.01}, {"critical": 1.5}]
+    for other in others:
         assert (lower_of_pairs(high, low, **options | other) <= bound + 1e-12).all()
     assert (bound <= x[:, None] / n[:, None] - x / n + 1e-12).all()
     assert (upper_of_pairs(high, low, alpha=0.05) >= bound).all()

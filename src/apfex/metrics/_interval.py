@@ -130,7 +130,7 @@ def gap_interval(
     every group expects 20 successes and 20 failures; below that, ties make it cover more (98.7%
     for two groups of 10 at one half). Where the rates differ, each end is wrong in at most 2.5% of
     all cases, for sizes from 10 rows and up to 100 to 1, and rates from .001: the lower end is
-    above the true gap in at most 2.4%, and the upper end below it in at most 2.3%. A true gap below
+    above the true gap in at most 2.4%, and the upper end below it in at most 2.2%. A true gap below
     the noise floor cannot be told from parity; there the lower end may be wrong in up to 5%, as at
     parity. The lower end is careful: it can be 0 although the parity test rejects. The width is on
     average below that of Wilson intervals with Bonferroni's correction, except for small groups
