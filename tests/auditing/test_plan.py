@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from tests.auditing.rows import audit, counts, rows
 
+from apfex.auditing import _plan
 from apfex.auditing._verdicts import verdict_of
-from apfex.metrics import gap_interval
+from apfex.metrics import gap_interval, lower_of_pairs
 
 
 def settled(sizes, successes, plan, truth, tolerance, n=150):
@@ -27,6 +28,7 @@ def settled(sizes, successes, plan, truth, tolerance, n=150):
     [
         ([200, 200], [80, 100], 0.02),  # a violation, as it seems
         ([150, 900, 60], [60, 540, 30], 0.15),
+        ([2000, 40], [20, 6], 0.05),  # rare outcomes, and the lower end is that of exact limits
         ([300, 300], [150, 153], 0.1),  # within, as it seems
         ([100, 400, 200, 80], [30, 120, 60, 24], 0.08),
     ],
@@ -104,6 +106,20 @@ def test_several_rates_and_classes_are_planned_together(n_classes):
     plan = found.plan(0.1)
     assert set(plan["by"]) == set(found.gaps["by"])
     assert (plan["more_rows"] > 0).all()
+
+
+def test_bounds_of_a_plan_are_corrected_for_all_rates_that_are_tested(monkeypatch):
+    y, decided, table, _ = rows(400)
+    found = audit(y, decided, sensitive_features=table["sex"], criteria="equalized_odds")
+    seen = set()
+
+    def note(high, low, *, alpha, n_groups, critical):
+        seen.add((round(alpha, 12), n_groups))
+        return lower_of_pairs(high, low, alpha=alpha, n_groups=n_groups, critical=critical)
+
+    monkeypatch.setattr(_plan, "lower_of_pairs", note)
+    assert set(found.plan(0.0)["expected"]) == {"violation"}
+    assert seen == {(0.025, found.gaps.shape[0] + 1)}
 
 
 def test_bad_bounds_are_named():

@@ -108,7 +108,7 @@ def test_multiclass_lower_end_and_p_value_are_corrected_for_the_classes():
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.5])
-def test_multiclass_lower_end_is_positive_exactly_when_parity_is_rejected(shift):
+def test_multiclass_parity_is_rejected_where_the_lower_end_is_positive(shift):
     rejected = 0
     for seed in range(60):
         _, decided, table = people(n=200, n_classes=3, seed=seed)
@@ -116,7 +116,7 @@ def test_multiclass_lower_end_is_positive_exactly_when_parity_is_rejected(shift)
         moved = (table["sex"] == "F") & (generator.random(200) < shift)
         decided = np.where(moved, 0, decided)
         found = gap_inference(None, decided, rate="dp", sensitive_features=table, n_draws=399)
-        assert (found.lower > 0) == (found.p_value <= 0.05 + 1e-12)
+        assert found.lower == 0 or found.p_value <= 0.05 + 1e-12
         rejected += found.lower > 0
     assert rejected <= 9 if shift == 0 else rejected >= 50
 

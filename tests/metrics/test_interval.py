@@ -1,16 +1,25 @@
 import dataclasses
 import math
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import hypergeom, ks_2samp, norm
+from scipy.optimize import brentq
+from scipy.stats import binom, hypergeom, ks_2samp, norm
 
-from apfex.metrics import NotEstimableWarning, effective_counts, gap_interval
+from apfex.metrics import (
+    NotEstimableWarning,
+    effective_counts,
+    gap_interval,
+    lower_of_pairs,
+    upper_of_pairs,
+)
 from apfex.metrics import _interval as interval_module
 from apfex.metrics import _null as null_module
+from apfex.metrics import _pairs as pairs_module
 from apfex.metrics._null import null_law, smoothed, statistic
 
 
@@ -46,49 +55,79 @@ def test_statistic_takes_many_draws_at_once(k):
         assert found == pytest.approx(expected, rel=1e-12)
 
 
-@given(counts())
-def test_ends_follow_the_formulas(data):
-    result = gap_interval(*data, n_draws=99)
-    p, s = smoothed(*map(np.array, data))
-    c = result.critical
-    lower = max(0.0, np.max(p - c * s) - np.min(p + c * s))
+def exact_limits(x, n, level):
+    """Of Clopper and Pearson, from the law of the counts itself."""
+    low = brentq(lambda p: binom.sf(x - 1, n, p) - level, 0, 1, xtol=1e-13) if x else 0.0
+    high = brentq(lambda p: binom.cdf(x, n, p) - level, 0, 1, xtol=1e-13) if x < n else 1.0
+    return low, high
+
+
+def slow_ends(successes, totals, critical, alpha=0.05, n_tests=1):
+    """Over all pairs, in plain loops."""
+    p, s = (values.tolist() for values in smoothed(np.array(successes), np.array(totals)))
+    r = [x / n for x, n in zip(successes, totals, strict=True)]
+    groups = list(zip(successes, totals, strict=True))
+    strict = [exact_limits(*one, alpha / n_tests / 2 / (len(p) - 1)) for one in groups]
+    plain = [exact_limits(*one, alpha / 2) for one in groups]
+    lower, upper = 0.0, -1.0
+    for i, j in permutations(range(len(p)), 2):
+        at_parity = p[i] - p[j] - critical * (s[i] + s[j])
+        exact = r[i] - r[j] - math.hypot(r[i] - strict[i][0], strict[j][1] - r[j])
+        lower = max(lower, min(at_parity, exact))
+        normal = p[i] - p[j] + norm.ppf(1 - alpha / 10) * math.hypot(s[i], s[j])
+        exact = r[i] - r[j] + math.hypot(plain[i][1] - r[i], r[j] - plain[j][0])
+        upper = max(upper, normal, exact)
+    return lower, min(1.0, upper)
+
+
+@given(counts(), st.sampled_from([0.8, 0.95]))
+@settings(max_examples=60)
+def test_ends_follow_the_formulas(data, confidence):
+    result = gap_interval(*data, n_draws=99, confidence=confidence)
+    lower, upper = slow_ends(data[0], data[1], result.critical, 1 - confidence)
     assert result.lower == pytest.approx(lower, abs=1e-9)
-    pairs = permutations(range(len(p)), 2)
-    upper = max(p[i] - p[j] + norm.ppf(0.995) * math.hypot(s[i], s[j]) for i, j in pairs)
-    assert result.upper == pytest.approx(min(1.0, upper))
+    assert result.upper == pytest.approx(upper, abs=1e-9)
     raw = [x / n for x, n in zip(*data, strict=True)]
     assert result.gap == pytest.approx(max(raw) - min(raw))
-    assert 0 <= result.lower <= result.upper <= 1
+    assert 0 <= result.lower <= result.gap + 1e-12
+    assert result.lower <= result.upper <= 1
 
 
 @given(counts(), st.sampled_from([0.5, 0.8, 0.9, 0.95, 0.99]))
-def test_lower_end_is_positive_exactly_when_parity_is_rejected(data, confidence):
+def test_parity_is_rejected_where_the_lower_end_is_positive(data, confidence):
     result = gap_interval(*data, confidence=confidence, n_draws=199)
-    assert (result.lower > 0) == (result.p_value <= 1 - confidence + 1e-12)
+    assert result.lower == 0 or result.p_value <= 1 - confidence + 1e-12
 
 
-@given(counts())
-def test_lower_end_turns_positive_exactly_at_the_p_value(data):
-    n_draws = 199
-    p_value = gap_interval(*data, n_draws=n_draws).p_value
-    step = 1 / (n_draws + 1)
-    if step < p_value < 1:
-        assert gap_interval(*data, n_draws=n_draws, confidence=1 - p_value).lower > 0
-        stricter = gap_interval(*data, n_draws=n_draws, confidence=1 - p_value + step)
-        assert stricter.lower == 0.0
+def test_parity_may_be_rejected_where_the_lower_end_is_zero():
+    result = gap_interval([14, 2], [1000, 20])
+    assert result.p_value <= 0.05
+    assert result.lower == 0.0
 
 
-def test_upper_end_does_not_depend_on_blocks_of_pairs(monkeypatch):
+def test_ends_do_not_depend_on_blocks_of_pairs(monkeypatch):
     generator = np.random.default_rng(1)
     for k in (2, 3, 40):
-        totals = generator.integers(1, 300, k)
-        data = generator.binomial(totals, generator.uniform(0, 1, k)), totals
-        p, s = smoothed(*data)
-        pairs = permutations(range(k), 2)
-        expected = max(p[i] - p[j] + 2.5 * math.hypot(s[i], s[j]) for i, j in pairs)
+        n = generator.integers(1, 300, k)
+        x = generator.binomial(n, generator.uniform(0, 1, k))
+        lower, upper = slow_ends(x.tolist(), n.tolist(), 0.7)
         for block in (1, 50, 2**21):
-            monkeypatch.setattr(interval_module, "_BLOCK", block)
-            assert interval_module._upper(p, s, 2.5) == pytest.approx(expected, rel=1e-12)
+            monkeypatch.setattr(pairs_module, "_BLOCK", block)
+            assert interval_module._upper(x, n, 0.05) == pytest.approx(upper, abs=1e-12)
+            assert interval_module._lower(x, n, 0.7, 0.05, k) == pytest.approx(lower, abs=1e-12)
+
+
+@given(counts(), st.integers(2, 200))
+def test_more_groups_and_a_stricter_level_lower_the_lower_bound(data, n_groups):
+    (x, n) = map(np.array, data)
+    high, low = (x[:, None], n[:, None]), (x, n)
+    options: dict[str, Any] = {"critical": 1.4, "alpha": 0.05, "n_groups": n_groups}
+    bound = lower_of_pairs(high, low, **options)
+    others: list[dict[str, Any]] = [{"n_groups": n_groups + 1}, {"alpha": 0.01}, {"critical": 1.5}]
+    for other in others:
+        assert (lower_of_pairs(high, low, **options | other) <= bound + 1e-12).all()
+    assert (bound <= x[:, None] / n[:, None] - x / n + 1e-12).all()
+    assert (upper_of_pairs(high, low, alpha=0.05) >= bound).all()
 
 
 def exact_p_value(successes, totals):
@@ -166,8 +205,8 @@ def test_equal_groups_count_as_two():
     one = gap_interval([1, 3, 3, 6], [8, 8, 8, 8], n_draws=99)
     many = gap_interval([1] * 4 + [3] * 4 + [6] * 4, [8] * 12, n_draws=99)
     assert many.gap == one.gap
-    p, s = smoothed(np.array([1] * 4 + [3] * 4 + [6] * 4), np.full(12, 8))
-    assert many.upper == min(1.0, interval_module._upper(p, s, float(norm.ppf(0.995))))
+    lower, upper = slow_ends([1] * 4 + [3] * 4 + [6] * 4, [8] * 12, many.critical)
+    assert (many.lower, many.upper) == (pytest.approx(lower), pytest.approx(upper))
 
 
 def test_noise_floor_is_the_raw_gap_at_parity():
@@ -365,3 +404,9 @@ def test_rows_of_counts_are_corrected_for_one_another():
     assert found.p_value == min(1, 2 * min(one.p_value for one in plain))
     assert found.upper == max(one.upper for one in plain)
     assert gap_interval([[5, 9]], [[20, 20]]) == gap_interval([5, 9], [20, 20])
+
+
+def test_exact_limits_are_corrected_for_the_rows_of_counts():
+    successes, totals = [[10, 6], [300, 6]], [[1000, 20], [1000, 20]]
+    found = gap_interval(successes, totals)
+    assert found.lower == pytest.approx(slow_ends([10, 6], [1000, 20], 0.0, n_tests=2)[0])

@@ -9,14 +9,14 @@ from typing import final
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
 
 from apfex.auditing._levels import RateCounts
 from apfex.auditing._verdicts import Tested, Verdict, verdict_of
-from apfex.metrics import gap_interval
+from apfex.metrics import gap_interval, lower_of_pairs, upper_of_pairs
 
 _DRAWS = 400  # fewer with more than 1,000 groups
-_LEADERS = 12  # groups at either end that may lead the upper end
+_LEADERS = 12  # groups at either end that may lead
+_REACH = 2.5  # standard errors, about, from a rate to an upper end
 _MOST = 1e9  # effective rows beyond which a plan says: never
 COLUMNS = ("criterion", "by", "group", "count", "more_rows", "expected")
 
@@ -32,27 +32,35 @@ class _Case:
     max_gap: float
     power: float
     confidence: float
+    n_tests: int  # rates and classes whose gaps are tested together
     noise: np.ndarray  # [draws, k] standard normal: the same at every size
 
     @property
     def gap(self) -> float:
         return float(np.ptp(self.truth))
 
-    def futures(self, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Smoothed rates and their errors [draws, k] once groups have grown to ``sizes``."""
+    def futures(self, sizes: np.ndarray) -> np.ndarray:
+        """Successes [draws, k] once groups have grown to ``sizes``."""
         more = sizes - self.n
         drawn = more * self.truth + np.sqrt(more * self.truth * (1 - self.truth)) * self.noise
-        rates = (self.x + np.clip(drawn, 0, more) + 1) / (sizes + 2)
-        return rates, np.sqrt(rates * (1 - rates) / (sizes + 2))
+        return self.x + np.clip(drawn, 0, more)
 
     def power_of(self, sizes: np.ndarray, critical: float | None) -> float:
-        """Share of futures that settle it: as a violation, or (no critical value) as within."""
-        p, s = self.futures(sizes)
-        if critical is not None:
-            lower = (p - critical * s).max(1) - (p + critical * s).min(1)
-            return float((lower > self.max_gap).mean())
-        z = float(norm.ppf(1 - (1 - self.confidence) / 10))
-        return float((_upper(p, s, z) < self.max_gap).mean())
+        """Share of futures that settle it: as a violation, or (no critical value) as within.
+
+        The ends are those of :func:`apfex.metrics.gap_interval`, from the groups that may lead.
+        """
+        x, alpha = self.futures(sizes), 1 - self.confidence
+        i, j = _leaders(x, sizes, _REACH if critical is None else -critical)
+        high = np.take_along_axis(x, i, 1)[:, :, None], sizes[i][:, :, None]
+        low = np.take_along_axis(x, j, 1)[:, None], sizes[j][:, None]
+        if critical is None:
+            within = upper_of_pairs(high, low, alpha=alpha) < self.max_gap
+            return float((within | (i[:, :, None] == j[:, None])).all((1, 2)).mean())
+        lower = lower_of_pairs(
+            high, low, critical=critical, alpha=alpha / self.n_tests, n_groups=len(self.n)
+        )
+        return float((lower > self.max_gap).any((1, 2)).mean())
 
 
 def plan_rows(
@@ -109,16 +117,16 @@ def _to_settle(
 ) -> tuple[Verdict, np.ndarray]:
     """The expected verdict, and rows of each group [k]; infinite where no number would do."""
     cases = []
+    n_tests = sum(int(table.usable.sum()) for table in one.tables)
     for table in one.tables:
         truth = shrunken[table.of, one.attributes]
         for row in np.flatnonzero(table.usable).tolist():
             k = table.counted[row]
-            case = _case(one, table, row, truth[row], max_gap, power)
+            case = _case(one, table, row, truth[row], max_gap, power, n_tests)
             cases.append((case, k, _rows_per_count(table, row)))
-    n_tests = len(cases)
     if max(case.gap for case, _, _ in cases) > max_gap:
         plans = [
-            _spread(_for_violation(case, n_tests), known, factor)
+            _spread(_for_violation(case), known, factor)
             for case, known, factor in cases
             if case.gap > max_gap
         ]
@@ -128,7 +136,13 @@ def _to_settle(
 
 
 def _case(
-    one: Tested, table: RateCounts, row: int, truth: np.ndarray, max_gap: float, power: float
+    one: Tested,
+    table: RateCounts,
+    row: int,
+    truth: np.ndarray,
+    max_gap: float,
+    power: float,
+    n_tests: int,
 ) -> _Case:
     known = table.counted[row]
     k = int(known.sum())
@@ -136,7 +150,7 @@ def _case(
     noise = np.random.default_rng(0).standard_normal((draws, k))
     x, n = table.successes[row][known], table.totals[row][known]
     rates = truth[known]
-    return _Case(x, n, rates, max_gap, power, one.interval.confidence, noise)
+    return _Case(x, n, rates, max_gap, power, one.interval.confidence, n_tests, noise)
 
 
 def _rows_per_count(table: RateCounts, row: int) -> np.ndarray:
@@ -159,7 +173,7 @@ def _for_parity(case: _Case) -> np.ndarray:
     return _smallest(case, case.truth * (1 - case.truth) / margin**2, None)
 
 
-def _for_violation(case: _Case, n_tests: int) -> np.ndarray:
+def _for_violation(case: _Case) -> np.ndarray:
     """Rows of the two groups that lie farthest apart, for the lower end to pass the bound."""
     spread = np.sqrt(case.truth * (1 - case.truth))
     high, low = int(case.truth.argmax()), int(case.truth.argmin())
@@ -169,16 +183,16 @@ def _for_violation(case: _Case, n_tests: int) -> np.ndarray:
     need[[high, low]] = np.maximum(spread[[high, low]], 0.05)
     more = np.zeros(len(case.n))
     for _ in range(3):  # the critical value depends on the sizes
-        more = _smallest(case, need, _critical(case, case.n + more, n_tests))
+        more = _smallest(case, need, _critical(case, case.n + more))
         if not np.isfinite(more).all():
             break
     return more
 
 
-def _critical(case: _Case, sizes: np.ndarray, n_tests: int) -> float:
+def _critical(case: _Case, sizes: np.ndarray) -> float:
     sizes = np.minimum(sizes.round(), 1e8).astype(np.int64)
     rates = (case.x + (sizes - case.n) * case.truth) / np.maximum(sizes, 1)
-    confidence = 1 - (1 - case.confidence) / n_tests
+    confidence = 1 - (1 - case.confidence) / case.n_tests
     return gap_interval(
         np.clip((rates * sizes).round(), 0, sizes),
         sizes,
@@ -206,16 +220,19 @@ def _smallest(case: _Case, need: np.ndarray, critical: float | None) -> np.ndarr
     return sizes(high) - case.n
 
 
-def _upper(p: np.ndarray, s: np.ndarray, z: float) -> np.ndarray:
-    """Upper ends [draws] of :func:`apfex.metrics.gap_interval`, from the groups that may lead."""
-    k = p.shape[1]
-    if k > _LEADERS:
-        high = np.argpartition(p + z * s, k - _LEADERS, axis=1)[:, -_LEADERS:]
-        low = np.argpartition(z * s - p, k - _LEADERS, axis=1)[:, -_LEADERS:]
-    else:
-        high = low = np.broadcast_to(np.arange(k), p.shape)
-    take = np.take_along_axis
-    difference = take(p, high, 1)[:, :, None] - take(p, low, 1)[:, None]
-    pairs = difference + z * np.hypot(take(s, high, 1)[:, :, None], take(s, low, 1)[:, None])
-    pairs[high[:, :, None] == low[:, None]] = -np.inf
-    return pairs.max((1, 2))
+def _leaders(x: np.ndarray, sizes: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray]:
+    """Places [draws, l] of the groups that may be the higher, and the lower, one that leads.
+
+    Ranked by their rate and ``reach`` standard errors, with all of them where there are few.
+    """
+    k = x.shape[1]
+    if k <= _LEADERS:
+        every = np.broadcast_to(np.arange(k), x.shape)
+        return every, every
+    p = (x + 1) / (sizes + 2)
+    reached = reach * np.sqrt(p * (1 - p) / (sizes + 2))
+    high, low = (
+        np.argpartition(score, k - _LEADERS, axis=1)[:, -_LEADERS:]
+        for score in (reached + p, reached - p)
+    )
+    return high, low

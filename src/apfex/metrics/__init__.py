@@ -15,6 +15,7 @@ from apfex.metrics._gaps import (
 from apfex.metrics._inference import gap_inference
 from apfex.metrics._inputs import Inputs, Labels, read_inputs
 from apfex.metrics._interval import GapInterval, effective_counts, gap_interval
+from apfex.metrics._pairs import lower_of_pairs, upper_of_pairs
 from apfex.metrics._performance import accuracy, balanced_accuracy, worst_group_accuracy
 from apfex.metrics._tables import NotEstimableWarning, group_rates
 
@@ -35,11 +36,13 @@ __all__ = [
     "gap_inference",
     "gap_interval",
     "group_rates",
+    "lower_of_pairs",
     "npv_gap",
     "ppv_gap",
     "read_criteria",
     "read_inputs",
     "tnr_gap",
     "tpr_gap",
+    "upper_of_pairs",
     "worst_group_accuracy",
 ]

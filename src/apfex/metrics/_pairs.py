@@ -1,0 +1,151 @@
+"""What the counts of two groups say of the difference of their true rates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import betaincinv
+from scipy.stats import norm
+
+from apfex.metrics._null import smoothed
+
+Counted = tuple[np.ndarray, np.ndarray]
+"""Successes and totals of groups."""
+_BLOCK = 2**20  # pairs looked at in one go
+
+
+def lower_of_pairs(
+    high: Counted, low: Counted, *, critical: float | np.ndarray, alpha: float, n_groups: int
+) -> np.ndarray:
+    """Difference of two rates that the counts show at least, for each pair.
+
+    Parameters
+    ----------
+    high, low : pairs of arrays that broadcast against each other
+        Successes and totals of the group with the higher rate, and of the other.
+    critical : float, or array that broadcasts
+        Critical value of the parity test of all groups.
+    alpha : float
+        One minus the confidence, divided by the number of gaps that are tested together.
+    n_groups : int
+        All the groups that are compared, not only those that are given.
+
+    Returns
+    -------
+    array of the broadcast shape
+        The smaller of two bounds; negative where the counts do not show which rate is higher.
+
+    Notes
+    -----
+    The first bound is that of the parity test, ``p_i - p_j - c (s_i + s_j)`` with smoothed rates.
+    Its critical value belongs to groups of one rate; where rates differ and outcomes are rare, it
+    is too small. The second bound is ``r_i - r_j - sqrt((r_i - l_i)^2 + (u_j - r_j)^2)`` with raw
+    rates r and their limits l and u of Clopper and Pearson, joined in the way of Newcombe. With k
+    groups one of them may be compared with k - 1 others, so the limits are those at
+    ``alpha / 2 / (k - 1)``.
+
+    Examples
+    --------
+    >>> high, low = (np.array([45]), np.array([100])), (np.array([30]), np.array([100]))
+    >>> lower_of_pairs(high, low, critical=1.4, alpha=0.05, n_groups=2).round(3)
+    array([0.009])
+    """
+    (p, s), (q, t) = smoothed(*high), smoothed(*low)
+    at_parity = (p - critical * s) - (q + critical * t)
+    level = alpha / 2 / (n_groups - 1)
+    below, above = _rate(high) - lower_limit(high, level), upper_limit(low, level) - _rate(low)
+    return np.minimum(at_parity, _rate(high) - _rate(low) - np.hypot(below, above))
+
+
+def upper_of_pairs(high: Counted, low: Counted, *, alpha: float) -> np.ndarray:
+    """Difference of two rates that the counts leave possible, for each pair.
+
+    Parameters
+    ----------
+    high, low : pairs of arrays that broadcast against each other
+        Successes and totals of the group with the higher rate, and of the other.
+    alpha : float
+        One minus the confidence.
+
+    Returns
+    -------
+    array of the broadcast shape
+        The larger of two bounds.
+
+    Notes
+    -----
+    The first bound is ``p_i - p_j + z sqrt(s_i^2 + s_j^2)`` with smoothed rates, z = 2.576 at 95%.
+    It is too small where a small group shows no outcome at all. The second bound joins the limits
+    of Clopper and Pearson at ``alpha / 2``, as in :func:`lower_of_pairs`. The true gap belongs to
+    one fixed pair, so that neither is corrected for the number of pairs.
+
+    Examples
+    --------
+    >>> high, low = (np.array([45]), np.array([100])), (np.array([30]), np.array([100]))
+    >>> upper_of_pairs(high, low, alpha=0.05).round(3)
+    array([0.32])
+    """
+    (p, s), (q, t) = smoothed(*high), smoothed(*low)
+    above = upper_limit(high, alpha / 2) - _rate(high)
+    below = _rate(low) - lower_limit(low, alpha / 2)
+    joined = _rate(high) - _rate(low) + np.hypot(above, below)
+    return np.maximum(p - q + upper_quantile(alpha) * np.hypot(s, t), joined)
+
+
+def upper_quantile(alpha: float) -> float:
+    """Standard errors that the first bound of :func:`upper_of_pairs` adds."""
+    return float(norm.ppf(1 - alpha / 10))
+
+
+def lower_limit(counted: Counted, level: float) -> np.ndarray:
+    """Rate at which so many successes, or more, have a chance of ``level`` (Clopper, Pearson)."""
+    successes, totals = counted
+    some = successes > 0
+    limit = betaincinv(np.where(some, successes, 1.0), totals - successes + 1.0, level)
+    return np.where(some, limit, 0.0)
+
+
+def upper_limit(counted: Counted, level: float) -> np.ndarray:
+    """Rate at which so few successes, or fewer, have a chance of ``level``."""
+    successes, totals = counted
+    return 1 - lower_limit((totals - successes, totals), level)
+
+
+def largest_over_pairs(
+    value: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    high: np.ndarray,
+    low: np.ndarray,
+    least: float,
+) -> float:
+    """Largest value of two different groups, or ``least``, without a k x k matrix.
+
+    Parameters
+    ----------
+    value : callable
+        Of the places of the higher and of the lower group, which broadcast.
+    high, low : arrays of shape [k]
+        Their sum is nowhere below the value of a pair: only groups that could still lead are
+        paired up.
+    least : float
+    """
+
+    def best_of(i: np.ndarray, j: np.ndarray) -> float:
+        pairs = value(i[:, None], j)
+        return float(np.where(i[:, None] == j, -np.inf, pairs).max())
+
+    best = max(least, best_of(_two_largest(high), _two_largest(low)))
+    rows = np.flatnonzero(high + low.max() > best)
+    columns = np.flatnonzero(low + high.max() > best)
+    size = max(1, _BLOCK // max(1, len(columns)))
+    for start in range(0, len(rows), size):
+        best = max(best, best_of(rows[start : start + size], columns))
+    return best
+
+
+def _two_largest(values: np.ndarray) -> np.ndarray:
+    return np.argpartition(values, len(values) - 2)[-2:]
+
+
+def _rate(counted: Counted) -> np.ndarray:
+    return counted[0] / counted[1]
