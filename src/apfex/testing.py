@@ -35,9 +35,10 @@ def assert_gap(
     max_gap : float, optional
         The bound; the tolerance of the audit by default.
     end : {"lower", "gap", "upper"}
-        What must not exceed it. "lower": fails where the data show a violation, and only there.
-        "gap": the raw gap, noise included. "upper": fails unless the data show that the gap is
-        within the bound.
+        What must not exceed it. "lower": fails where the data show a violation, and only there,
+        corrected for the number of gaps that are looked at (:meth:`Audit.exceeds`). "gap": the
+        raw gap, noise included. "upper": fails unless the data show that the gap is within the
+        bound.
     criteria, by : str or sequence of str, optional
         Rows of ``audit.gaps`` to look at; all by default.
     allow_not_estimable : bool
@@ -72,7 +73,10 @@ def assert_gap(
     if not 0 <= bound < 1:
         raise ValueError(f"max_gap must be at least 0 and below 1, got {bound}.")
     rows = _rows(audit, criteria, by)
-    fails = rows[end].gt(bound) | (rows["gap"].isna() & (not allow_not_estimable))
+    above = rows[end].gt(bound)
+    if end == "lower":
+        above = pd.Series(audit.exceeds((row, bound) for row in rows.index), rows.index)
+    fails = above | (rows["gap"].isna() & (not allow_not_estimable))
     failing = rows.loc[fails].sort_values(by=str(end), ascending=False)
     if len(failing):
         raise AssertionError(_message(audit, failing, len(rows), end, bound))
@@ -98,7 +102,10 @@ def _rows(
 
 
 def _message(audit: Audit, failing: pd.DataFrame, n: int, end: End, bound: float) -> str:
-    lines = [f"{len(failing)} of {n} gaps fail: {_WORDS[end]} must not exceed {bound:g}."]
+    corrected = f", corrected for {n} gaps (Holm)" if end == "lower" and n > 1 else ""
+    lines = [
+        f"{len(failing)} of {n} gaps fail: {_WORDS[end]} must not exceed {bound:g}{corrected}."
+    ]
     for row in failing.head(_SHOWN).to_dict("records"):
         name = f"{row['criterion']} by {row['by']}"
         if row["gap"] != row["gap"]:

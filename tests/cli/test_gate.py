@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apfex.auditing import audit, holm
 from apfex.cli._errors import CommandError
-from apfex.cli._gate import read_rule
+from apfex.cli._gate import Gate, read_rule
+from apfex.testing import assert_gap
 
 GAPS = pd.DataFrame(
     {
@@ -29,8 +31,14 @@ GAPS = pd.DataFrame(
 )
 
 
-def check(text, **options):
-    return read_rule(text).check(GAPS, **{"allow_not_estimable": False} | options)
+def by_itself(asked):
+    """Whether gaps are above bounds, without any correction."""
+    return [GAPS["lower"][row] > bound for row, bound in asked]
+
+
+def check(text, exceeds=by_itself, **options):
+    gate = Gate([read_rule(text)])
+    return gate.check(GAPS, 0.1, exceeds, **{"allow_not_estimable": False} | options)[0]
 
 
 @settings(deadline=None)
@@ -48,7 +56,8 @@ def test_a_rule_holds_where_its_comparison_does(column, sign, bound, by, space):
     end = "" if column == "gap" else f".{column}"
     text = f"{space}dp_gap{level}{end}{space}{sign[0]}{space}{bound}"
     rows = GAPS[(GAPS["criterion"] == "dp") & (GAPS["by"].eq(by) | (by is None))]
-    assert check(text).hit == bool(sign[1](rows[column], bound).any())
+    values = pd.Series(holm(rows[column].tolist())) if column == "p_value" else rows[column]
+    assert check(text).hit == bool(sign[1](values, bound).any())
 
 
 @pytest.mark.parametrize(
@@ -119,3 +128,58 @@ def test_what_is_told_is_short_and_worst_first():
     assert lines[0].startswith("dp by sex x race: 0.300 (0.180 to 0.450)")
     assert lines[-1] == "and 3 more"
     assert check("dp_gap > 0.1").to_dict()["hit"] is True
+
+
+def test_what_holds_by_itself_alone_is_told_and_passes():
+    found = check("violation", lambda asked: [row == 2 for row, _ in asked])
+    assert found.hit
+    assert found.holds.index.tolist() == [2]
+    assert found.alone.index.tolist() == [1]
+    assert "dp by race: only by itself, not among 6 gaps" in found.lines()
+    assert found.to_dict()["corrected_for"] == 6
+    nobody = check("violation", lambda asked: [False] * len(asked), allow_not_estimable=True)
+    assert not nobody.hit
+    rest = check("inconclusive", lambda asked: [False] * len(asked))
+    assert rest.holds.index.tolist() == [0, 1, 2, 4]  # what is not sure is inconclusive
+
+
+def test_rules_of_one_command_are_one_gate():
+    asked = []
+
+    def exceeds(pairs):
+        asked.extend(pairs)
+        return by_itself(pairs)
+
+    rules = ["dp_gap.lower > 0.1", "dp_gap[sex].lower > 0.1", "tpr_gap.lower > 0", "dp_gap > 0.2"]
+    gate = Gate([read_rule(text) for text in rules])
+    found = gate.check(GAPS, 0.1, exceeds, allow_not_estimable=True)
+    assert asked == [(0, 0.1), (1, 0.1), (2, 0.1), (3, 0.0), (4, 0.0), (5, 0.0)]
+    assert [one.n_tests for one in found] == [6, 6, 6, 1]
+    assert [one.hit for one in found] == [True, False, True, True]
+
+
+@pytest.mark.parametrize(("tolerance", "least_alone"), [(0.0, 0.12), (0.05, 0.0)])
+def test_a_gate_at_parity_is_seldom_hit(tolerance, least_alone):
+    """Three attributes, seven groupings, two criteria: any of 14 gaps would do."""
+    generator, n = np.random.default_rng(0), 150
+    alone, hits = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+    for at in range(n):
+        people = {name: generator.integers(0, 2, 400) for name in ("a", "b", "c")}
+        y, decided = generator.integers(0, 2, (2, 400))
+        result = audit(y, decided, sensitive_features=people, tolerance=tolerance)
+        given = (result.gaps, tolerance, result.exceeds)
+        gate = Gate([read_rule("violation")])
+        alone[at] = (result.gaps["verdict"] == "violation").any()
+        hits[at] = gate.check(*given, allow_not_estimable=True)[0].hit
+        assert fails(result) == hits[at]
+    assert alone.mean() >= least_alone
+    assert hits.mean() <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / n)
+    assert not (hits & ~alone).any()
+
+
+def fails(result):
+    try:
+        assert_gap(result, allow_not_estimable=True)
+    except AssertionError:
+        return True
+    return False

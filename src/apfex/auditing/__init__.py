@@ -11,7 +11,7 @@ from apfex.auditing._diff import AuditChange
 from apfex.auditing._run import audit, audit_counts
 from apfex.auditing._settings import AuditSettings
 from apfex.auditing._tables import worst_first
-from apfex.auditing._verdicts import VERDICTS, Verdict
+from apfex.auditing._verdicts import VERDICTS, Verdict, holm
 
 __all__ = [
     "VERDICTS",
@@ -25,5 +25,6 @@ __all__ = [
     "audit_counts",
     "count_classes",
     "count_rows",
+    "holm",
     "worst_first",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, final
 
@@ -19,7 +19,7 @@ from apfex.auditing._plot import plot_gaps
 from apfex.auditing._settings import AuditSettings, check_bound
 from apfex.auditing._text import as_markdown, as_text
 from apfex.auditing._thresholds import threshold_rates
-from apfex.auditing._verdicts import Tested, ends_of
+from apfex.auditing._verdicts import Tested, ends_of, surely_above
 from apfex.auditing._worst import count_worse_off, worst_groups
 
 if TYPE_CHECKING:
@@ -220,6 +220,33 @@ class Audit:
                 return ends_of(one)
         known = list(dict.fromkeys(one.criterion for one in self._tested))
         raise ValueError(f"criterion must be one of {known}, got {criterion!r}.")
+
+    def exceeds(self, asked: Iterable[tuple[int, float]]) -> list[bool]:
+        """Whether gaps are surely above bounds, corrected for all that are asked about (Holm).
+
+        The intervals of ``gaps`` hold row by row: of many rows some look like a violation by
+        chance. Here the chance that any gap that is within its bound is called above it is at
+        most one minus the confidence, for all of them together.
+
+        Parameters
+        ----------
+        asked : pairs of a row of ``gaps``, by its place, and a bound
+
+        Returns
+        -------
+        list of bool
+            One for each pair; False where the gap is not estimable.
+
+        Examples
+        --------
+        >>> from apfex import audit
+        >>> sex, decided = ["F"] * 200 + ["M"] * 200, [0, 0, 0, 1] * 50 + [0, 1] * 100
+        >>> result = audit(None, decided, sensitive_features={"sex": sex}, criteria="dp")
+        >>> result.exceeds([(0, 0.05), (0, 0.2)])
+        [True, False]
+        """
+        pairs = [(self._tested[row], bound) for row, bound in asked]
+        return surely_above(pairs, self.settings.confidence)
 
     def rates_by_threshold(self) -> pd.DataFrame:
         """Rates of every group over all thresholds of the scores.

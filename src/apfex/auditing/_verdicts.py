@@ -85,10 +85,40 @@ def verdict_of(lower: float, upper: float, tolerance: float) -> Verdict:
     return "within tolerance" if upper < tolerance else "inconclusive"
 
 
+def surely_above(asked: Sequence[tuple[Tested, float]], confidence: float) -> list[bool]:
+    """Which gaps exceed their bounds, of all that are asked about together.
+
+    Notes
+    -----
+    Holm's procedure: of m gaps those stand whose lower end exceeds the bound even with ``1 -
+    confidence`` divided by m; if r do, the others are looked at with r fewer, and so on. The
+    chance that any gap that is within its bound is called above it is then at most ``1 -
+    confidence``, however many are asked about.
+    """
+    above = [False] * len(asked)
+    left = sum(not math.isnan(one.interval.lower) for one, _ in asked)
+    candidates = [at for at, (one, bound) in enumerate(asked) if one.interval.lower > bound]
+    while candidates:
+        stricter = 1 - (1 - confidence) / left
+        found = [at for at in candidates if asked[at][0].at(stricter).lower > asked[at][1]]
+        if not found:
+            break
+        for at in found:
+            above[at] = True
+        candidates = [at for at in candidates if not above[at]]
+        left -= len(found)
+    return above
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's adjusted p-values; NaN are left out and stay NaN.
 
     The r-th smallest of m is multiplied by m - r + 1; none is below one before it.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
     """
     p = np.asarray(p_values, dtype=np.float64)
     known = np.flatnonzero(~np.isnan(p))

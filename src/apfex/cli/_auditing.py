@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from apfex.cli._decisions import AuditOptions, Decisions, read_decisions
 from apfex.cli._errors import CommandError
 from apfex.cli._folder import AUDIT, REPORT, RUN, free_place, new_folder
-from apfex.cli._gate import Checked, Rule
+from apfex.cli._gate import Checked, Gate, Rule
 from apfex.cli._groups import describe_groups
 from apfex.cli._record import new_record
 from apfex.cli._screen import Screen, shown
@@ -44,13 +44,21 @@ def check_rules(
     audit: Audit, rules: Sequence[Rule], screen: Screen, *, allow_not_estimable: bool
 ) -> list[Checked]:
     """Tell which gates are hit, and by what."""
-    checked = [rule.check(audit.gaps, allow_not_estimable=allow_not_estimable) for rule in rules]
+    checked = Gate(rules).check(
+        audit.gaps,
+        audit.settings.tolerance,
+        audit.exceeds,
+        allow_not_estimable=allow_not_estimable,
+    )
     if checked:
         screen.say()
     for one in checked:
         screen.say(f"{'HIT ' if one.hit else 'pass'}  {shown(one.rule.text)}")
         for line in one.lines():
             screen.say(f"      {line}")
+    n_tests = max((one.n_tests for one in checked), default=1)
+    if n_tests > 1:
+        screen.say(f"Gates are corrected for the {n_tests} gaps that they look at (Holm).")
     return checked
 
 

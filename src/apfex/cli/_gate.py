@@ -4,10 +4,13 @@ rule   = verdict | gap [ "[" level "]" ] [ "." column ] sign number
 gap    = criterion "_gap" | "any_gap"
 column = "gap" | "lower" | "upper" | "p_value" | "p_adjusted"
 sign   = ">" | ">=" | "<" | "<="
+
+All rules of one command are one gate, corrected for the number of gaps that it looks at.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -67,27 +70,68 @@ class Rule:
             gaps = gaps if value is None else gaps.loc[gaps[column].eq(value)]
         return gaps
 
-    def check(self, gaps: pd.DataFrame, *, allow_not_estimable: bool) -> Checked:
-        """Rows where the rule holds, or cannot be said not to."""
-        rows = self.rows(gaps)
+    @property
+    def is_test(self) -> bool:
+        """Whether it asks if gaps are surely above a bound, which many rows make likely."""
+        return self.verdict is not None or (self.column == "lower" and self.sign in (">", ">="))
+
+    def bound_in(self, tolerance: float) -> float:
+        """What a gap must be surely above; a lower end of just the bound counts for ``>=``."""
         if self.verdict is not None:
-            holds = rows["verdict"] == self.verdict
-        else:
-            holds = _SIGNS[self.sign](rows[self.column], self.bound)
-        unknown = rows["verdict"] == _NOT_ESTIMABLE
-        hit = holds if allow_not_estimable else holds | unknown
-        return Checked(self, rows.loc[hit & ~unknown], rows.loc[unknown], bool(hit.any()))
+            return tolerance
+        return math.nextafter(self.bound, -1.0) if self.sign == ">=" else self.bound
+
+    def holds(self, rows: pd.DataFrame) -> pd.Series:
+        """Where it holds, each row by itself."""
+        if self.verdict is not None:
+            return rows["verdict"] == self.verdict
+        return _SIGNS[self.sign](rows[self.column], self.bound)
+
+    def holds_among(self, rows: pd.DataFrame, looked: Looked) -> pd.Series:
+        """Where it holds once all that the gate looks at is taken together."""
+        if self.is_test:
+            bound = self.bound_in(looked.tolerance)
+            sure = rows.index.map(lambda row: looked.above[row, bound]).to_series(rows.index)
+            if self.verdict != "inconclusive":
+                return sure.astype(bool)
+            unsure = (rows["verdict"] == "violation") & ~sure.astype(bool)
+            return self.holds(rows) | unsure
+        if self.column == "p_value":
+            return _SIGNS[self.sign](looked.p_values.loc[rows.index], self.bound)
+        return self.holds(rows)
+
+    def n_tests(self, looked: Looked) -> int:
+        """Gaps that it is corrected for."""
+        if self.is_test:
+            return len(looked.above)
+        return len(looked.p_values) if self.column == "p_value" else 1
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Looked:
+    """All that the rules of a gate look at: rows and bounds, and p-values adjusted (Holm)."""
+
+    tolerance: float
+    above: Mapping[tuple[int, float], bool]
+    p_values: pd.Series
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Checked:
-    """A rule, the rows where it holds, those that cannot be estimated, and whether it stops."""
+    """A rule, the rows where it holds, those that cannot be estimated, and whether it stops.
+
+    ``alone`` are rows where it holds for each by itself, but not once all ``n_tests`` gaps that the
+    gate looks at are taken together.
+    """
 
     rule: Rule
+    hit: bool
     holds: pd.DataFrame
     unknown: pd.DataFrame
-    hit: bool
+    alone: pd.DataFrame
+    n_tests: int
 
     def lines(self, most: int = 3) -> list[str]:
         """What to tell the user."""
@@ -100,6 +144,11 @@ class Checked:
             f"{row['criterion']} by {shown(row['by'])}: {_NOT_ESTIMABLE}, too few rows"
             for row in self.unknown.to_dict("records")
         ]
+        found += [
+            f"{row['criterion']} by {shown(row['by'])}: only by itself, not among {self.n_tests} "
+            "gaps"
+            for row in self.alone.to_dict("records")
+        ]
         more = [f"and {len(found) - most} more"] if len(found) > most else []
         return found[:most] + more
 
@@ -110,7 +159,72 @@ class Checked:
             "hit": self.hit,
             "gaps": self.holds.to_dict("records"),
             "not_estimable": self.unknown.filter(["criterion", "by"]).to_dict("records"),
+            "only_by_itself": self.alone.filter(["criterion", "by"]).to_dict("records"),
+            "corrected_for": self.n_tests,
         }
+
+
+@final
+@dataclass(frozen=True)
+class Gate:
+    """All rules of a command: a single answer, so that they are corrected together (Holm).
+
+    A gate that asks whether any of 14 gaps is surely above a bound would be hit by chance far more
+    often than each gap. What is asked of lower ends and verdicts is therefore asked by
+    :meth:`apfex.auditing.Audit.exceeds`, and p-values are adjusted for all that are compared.
+    """
+
+    rules: Sequence[Rule]
+
+    def check(
+        self,
+        gaps: pd.DataFrame,
+        tolerance: float,
+        exceeds: Callable[[list[tuple[int, float]]], list[bool]],
+        *,
+        allow_not_estimable: bool,
+    ) -> list[Checked]:
+        """What each rule finds in the gaps of an audit."""
+        looked = self._look(gaps, tolerance, exceeds)
+        found = []
+        for rule in self.rules:
+            rows = rule.rows(gaps)
+            unknown = rows["verdict"] == _NOT_ESTIMABLE
+            holds = rule.holds_among(rows, looked) & ~unknown
+            alone = rule.holds(rows) & ~holds & ~unknown
+            hit = bool(holds.any() or (unknown.any() and not allow_not_estimable))
+            parts = (rows.loc[part] for part in (holds, unknown, alone))
+            found.append(Checked(rule, hit, *parts, rule.n_tests(looked)))
+        return found
+
+    def _look(
+        self,
+        gaps: pd.DataFrame,
+        tolerance: float,
+        exceeds: Callable[[list[tuple[int, float]]], list[bool]],
+    ) -> Looked:
+        import pandas as pd
+
+        from apfex.auditing import holm
+
+        asked = dict.fromkeys(
+            (row, rule.bound_in(tolerance))
+            for rule in self.rules
+            if rule.is_test
+            for row in rule.rows(gaps).index
+        )
+        compared = [
+            row
+            for rule in self.rules
+            if not rule.is_test and rule.column == "p_value"
+            for row in rule.rows(gaps).index
+        ]
+        p_values = gaps.loc[list(dict.fromkeys(compared)), "p_value"]
+        return Looked(
+            tolerance,
+            dict(zip(asked, exceeds(list(asked)), strict=True)),
+            pd.Series(holm(p_values.tolist()), p_values.index, dtype=float),
+        )
 
 
 def read_rule(text: str) -> Rule:
