@@ -8,9 +8,11 @@ import typer
 
 from apfex.cli import _audit, _explore, _options, _predict, _report, _reproduce, _rerun
 from apfex.cli._datasets import datasets
+from apfex.cli._plugins import Commands
 
 app = typer.Typer(
     name="apfex",
+    cls=Commands,
     help="Classifiers that are accurate and fair at every intersection of sensitive attributes.",
     epilog=_options.examples(
         "apfex explore adult",
