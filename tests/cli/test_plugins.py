@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.metadata import EntryPoints
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,12 @@ def greet(name: str, loud: bool = False) -> None:
     """Say hello to somebody."""
     typer.echo(f"Hello {name}{'!' * loud}")
 '''
+
+
+@pytest.fixture
+def nothing_else(monkeypatch):
+    """As on a machine where no distribution adds a command."""
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: EntryPoints())
 
 
 @pytest.fixture
@@ -88,6 +95,22 @@ def test_no_distribution_replaces_a_command_of_apfex(apfex, installed):
     )
 
 
+@pytest.mark.usefixtures("nothing_else")
+@pytest.mark.parametrize("arguments", [["reproduce"], ["reproduce", "table1"], ["reproduce", "-h"]])
+def test_without_the_study_it_is_said_how_to_get_it(apfex, arguments):
+    done = apfex(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        "Error: `apfex reproduce` comes with the distribution apfex-reproduction; run `pip install "
+        ". ./reproduction` in a checkout of APFEx to install it.\n"
+    )
+
+
+@pytest.mark.usefixtures("nothing_else")
+def test_without_the_study_help_does_not_list_it(apfex):
+    assert "reproduce" not in apfex("--help").out
+
+
 @pytest.mark.parametrize(
     ("arguments", "imported"),
     [(["audit", "--help"], "[]"), (["datasets"], "[]"), (["--help"], "['greetings']")],
@@ -113,3 +136,11 @@ def test_the_shell_completes_its_name(installed, monkeypatch, apfex):
     monkeypatch.setenv("COMP_WORDS", "apfex gre")
     monkeypatch.setenv("COMP_CWORD", "1")
     assert apfex().out.split() == ["greet-me"]
+
+
+@pytest.mark.usefixtures("nothing_else")
+def test_the_shell_completes_nothing_after_a_command_that_is_not_installed(monkeypatch, apfex):
+    monkeypatch.setenv("_APFEX_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "apfex reproduce ")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    assert apfex().err == ""

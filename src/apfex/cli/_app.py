@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from apfex.cli import _audit, _explore, _options, _predict, _report, _reproduce, _rerun
+from apfex.cli import _audit, _explore, _options, _predict, _report, _rerun
 from apfex.cli._datasets import datasets
 from apfex.cli._plugins import Commands
 
@@ -49,5 +49,4 @@ app.command(epilog=_audit.EXAMPLES)(_audit.audit)
 app.command(epilog=_predict.EXAMPLES)(_predict.predict)
 app.command(epilog=_report.EXAMPLES)(_report.report)
 app.command(epilog=_rerun.EXAMPLES)(_rerun.rerun)
-app.command(epilog=_reproduce.EXAMPLES)(_reproduce.reproduce)
 app.add_typer(datasets, name="datasets")

@@ -13,10 +13,17 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
+from apfex.cli._errors import CommandError
+
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "apfex.commands"
+_ELSEWHERE = {
+    "reproduce": "`apfex reproduce` comes with the distribution apfex-reproduction; run "
+    "`pip install . ./reproduction` in a checkout of APFEx to install it."
+}
+"""Commands that people know of, and how to get them."""
 
 
 class Commands(TyperGroup):
@@ -34,6 +41,13 @@ class Commands(TyperGroup):
         if cmd_name not in self.commands:
             self._take_in()
         return super().get_command(ctx, cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that was typed; for one that is known but not installed, how to get it."""
+        missing = self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing
+        if missing and args[0] in _ELSEWHERE:
+            raise CommandError(_ELSEWHERE[args[0]])
+        return super().resolve_command(ctx, args)
 
     def _take_in(self) -> None:
         """Add what other distributions offer; what cannot be added is a warning of one line."""
