@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
 from apfex.metrics import dp_gap, tpr_gap, worst_group_accuracy
-from apfex_reproduction.experiments import Part, Ruler
+from apfex_reproduction.experiments._measure import Ruler
+from apfex_reproduction.experiments._protocol import Part
 
 GROUPINGS = {"sex": ["sex"], "race": ["race"], "sex x race": ["sex", "race"]}
 CROSSING = "sex x race"

@@ -21,10 +21,11 @@ from apfex.strategies import (
     Strategy,
 )
 from apfex_reproduction.baselines import MMAMO, SMAMO, PaperAPFEx, PlainNetwork
-from apfex_reproduction.experiments import EXPERIMENTS, METHODS, VARIANTS, read_methods, run_methods
+from apfex_reproduction.experiments import EXPERIMENTS, VARIANTS, read_methods
 from apfex_reproduction.experiments._ablations import ABLATIONS, RandomSwitch
 from apfex_reproduction.experiments._labels import COLUMNS, CONSTANTS, label_of, works_on
-from apfex_reproduction.experiments._methods import Convex, Network, PostProcessing
+from apfex_reproduction.experiments._methods import METHODS, Convex, Network, PostProcessing
+from apfex_reproduction.experiments._run import run_methods
 
 COMMON = {**QUICK, "random_state": 0}
 NAMES = ("sex", "origin")

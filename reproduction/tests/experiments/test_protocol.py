@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from apfex.datasets import Dataset, make_biased
 from apfex.tables import TableEncoder
-from apfex_reproduction.experiments import DATASETS, MAMO_SIZES, make_trial, split_dataset
+from apfex_reproduction.experiments import DATASETS, MAMO_SIZES
+from apfex_reproduction.experiments._protocol import make_trial, split_dataset
 
 PARTS = ("training", "validation", "test")
 SHARES = {"training": 0.70, "validation": 0.15, "test": 0.15}

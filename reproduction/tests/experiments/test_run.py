@@ -13,9 +13,11 @@ from sklearn.metrics import accuracy_score
 from apfex.datasets import make_biased
 from apfex.front import non_dominated
 from apfex_reproduction.baselines import PlainNetwork, SearchFair, fit_together
-from apfex_reproduction.experiments import METHODS, Part, Ruler, run_methods, split_dataset
 from apfex_reproduction.experiments._ladder import choose_by_rule
-from apfex_reproduction.experiments._methods import Network
+from apfex_reproduction.experiments._measure import Ruler
+from apfex_reproduction.experiments._methods import METHODS, Network
+from apfex_reproduction.experiments._protocol import Part, split_dataset
+from apfex_reproduction.experiments._run import run_methods
 
 CROSSING = "sex x origin"
 FAMILIES = (

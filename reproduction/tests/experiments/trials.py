@@ -1,7 +1,7 @@
 """A small trial, and a budget that is spent in a moment."""
 
 from apfex.datasets import make_biased
-from apfex_reproduction.experiments import Trial, split_dataset
+from apfex_reproduction.experiments._protocol import Trial, split_dataset
 
 QUICK = {"epochs": 3, "batch_size": 64, "learning_rate": 0.01}
 

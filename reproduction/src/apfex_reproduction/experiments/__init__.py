@@ -1,28 +1,16 @@
 """The paper's experiments: its protocol, its tables and its figure, repeated and judged."""
 
 from apfex_reproduction.experiments import summaries
-from apfex_reproduction.experiments._compare import Comparison, Rung, compare_front
+from apfex_reproduction.experiments._compare import compare_front
 from apfex_reproduction.experiments._figure import draw_figure
 from apfex_reproduction.experiments._grid import Column, Grid, Line
 from apfex_reproduction.experiments._html import to_html
 from apfex_reproduction.experiments._latex import to_latex
 from apfex_reproduction.experiments._layouts import comparison_grid, runs_grid
 from apfex_reproduction.experiments._markdown import to_markdown
-from apfex_reproduction.experiments._measure import Ruler
-from apfex_reproduction.experiments._methods import EXPERIMENTS, METHODS, VARIANTS, read_methods
-from apfex_reproduction.experiments._paper import credible, printed
-from apfex_reproduction.experiments._printed import Printed
-from apfex_reproduction.experiments._protocol import (
-    DATASETS,
-    MAMO_SIZES,
-    Part,
-    Trial,
-    make_trial,
-    split_dataset,
-)
+from apfex_reproduction.experiments._methods import EXPERIMENTS, VARIANTS, read_methods
+from apfex_reproduction.experiments._protocol import DATASETS, MAMO_SIZES
 from apfex_reproduction.experiments._records import RecordFolder, key_of, write_pack
-from apfex_reproduction.experiments._rows import Cell, Row, Table
-from apfex_reproduction.experiments._run import run_methods
 from apfex_reproduction.experiments._sweep import Sweep, run_sweep
 from apfex_reproduction.experiments._tables import make_table
 from apfex_reproduction.experiments._text import to_text
@@ -32,36 +20,21 @@ __all__ = [
     "DATASETS",
     "EXPERIMENTS",
     "MAMO_SIZES",
-    "METHODS",
     "VARIANTS",
-    "Cell",
     "Column",
-    "Comparison",
     "Grid",
     "Line",
-    "Part",
-    "Printed",
     "RecordFolder",
-    "Row",
-    "Ruler",
-    "Rung",
     "Sweep",
-    "Table",
-    "Trial",
     "compare_front",
     "comparison_grid",
-    "credible",
     "draw_figure",
     "draw_workflow",
     "key_of",
     "make_table",
-    "make_trial",
-    "printed",
     "read_methods",
-    "run_methods",
     "run_sweep",
     "runs_grid",
-    "split_dataset",
     "summaries",
     "to_html",
     "to_latex",

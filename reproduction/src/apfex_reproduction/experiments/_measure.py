@@ -33,7 +33,7 @@ class Ruler:
     Examples
     --------
     >>> from apfex.datasets import make_biased
-    >>> from apfex_reproduction.experiments import split_dataset
+    >>> from apfex_reproduction.experiments._protocol import split_dataset
     >>> trial = split_dataset(make_biased(200, random_state=0), "70/15/15", seed=0)
     >>> Ruler(trial.test, trial.groupings).measure(trial.test.y)["accuracy"]
     1.0

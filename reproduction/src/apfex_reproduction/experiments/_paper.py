@@ -128,7 +128,7 @@ def printed(table: int, dataset: str, method: str) -> dict[Metric, Printed]:
 
     Examples
     --------
-    >>> from apfex_reproduction.experiments import printed
+    >>> from apfex_reproduction.experiments._paper import printed
     >>> {metric: cell.mean for metric, cell in printed(1, "heart", "plain").items()}
     {'accuracy': 0.8219, 'ddp': 0.2589, 'deo': 0.2292}
     >>> printed(1, "heart", "mmamo-2")
@@ -173,7 +173,7 @@ def credible(cell: Printed) -> bool:
 
     Examples
     --------
-    >>> from apfex_reproduction.experiments import credible, printed
+    >>> from apfex_reproduction.experiments._paper import credible, printed
     >>> credible(printed(1, "heart", "apfex-1")["deo"])  # .0241 with a spread of .1667
     False
     """

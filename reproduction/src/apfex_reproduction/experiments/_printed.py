@@ -41,7 +41,7 @@ class Printed:
 
     Examples
     --------
-    >>> from apfex_reproduction.experiments import credible, printed
+    >>> from apfex_reproduction.experiments._paper import credible, printed
     >>> cell = printed(2, "compas", "apfex-inter")["accuracy"]
     >>> cell.mean, cell.spread, [d.kind for d in cell.defects], credible(cell)
     (0.5422, 0.013, ['constant'], False)

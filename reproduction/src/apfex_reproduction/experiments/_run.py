@@ -63,7 +63,7 @@ def run_methods(
     Examples
     --------
     >>> from apfex.datasets import make_biased
-    >>> from apfex_reproduction.experiments import split_dataset
+    >>> from apfex_reproduction.experiments._protocol import split_dataset
     >>> trial = split_dataset(make_biased(200, random_state=0), "70/15/15", seed=0)
     >>> budget = {"epochs": 2, "batch_size": None, "learning_rate": 0.01}
     >>> [r["results"]["chosen"]["constant"] for r in run_methods(trial, ["always-1"], budget)]
