@@ -26,8 +26,6 @@ ROOMS = [
     "boosting",
     "estimator",
     "datasets",
-    "baselines",
-    "experiments",
     "report",
     "cli",
 ]

@@ -6,11 +6,13 @@ from typing import Annotated
 
 import typer
 
-from apfex.cli import _audit, _explore, _options, _predict, _report, _reproduce, _rerun
+from apfex.cli import _audit, _explore, _options, _predict, _report, _rerun
 from apfex.cli._datasets import datasets
+from apfex.cli._plugins import Commands
 
 app = typer.Typer(
     name="apfex",
+    cls=Commands,
     help="Classifiers that are accurate and fair at every intersection of sensitive attributes.",
     epilog=_options.examples(
         "apfex explore adult",
@@ -47,5 +49,4 @@ app.command(epilog=_audit.EXAMPLES)(_audit.audit)
 app.command(epilog=_predict.EXAMPLES)(_predict.predict)
 app.command(epilog=_report.EXAMPLES)(_report.report)
 app.command(epilog=_rerun.EXAMPLES)(_rerun.rerun)
-app.command(epilog=_reproduce.EXAMPLES)(_reproduce.reproduce)
 app.add_typer(datasets, name="datasets")

@@ -35,6 +35,16 @@ class Screen:
     ----------
     as_json : bool
         Whether stdout is kept for one JSON document.
+
+    Attributes
+    ----------
+    results, asides : rich.console.Console
+        Where results, and everything else, are printed.
+
+    Examples
+    --------
+    >>> Screen().say("Written: table.md")
+    Written: table.md
     """
 
     def __init__(self, as_json: bool = False) -> None:

@@ -1,0 +1,203 @@
+"""The pages of the study, from committed records.
+
+``python reproduction/pages.py pack FOLDER`` takes the records of ``apfex reproduce`` over into
+``reproduction/records`` (without the traces that no figure shows; what is there and not in the
+folder stays); ``python reproduction/pages.py write`` makes ``docs/reproduction/`` and the generated
+parts of ``docs/reproduction.md``. A test checks that both are up to date.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from apfex_reproduction.experiments import (
+    DATASETS,
+    EXPERIMENTS,
+    MAMO_SIZES,
+    VARIANTS,
+    Column,
+    Grid,
+    Line,
+    RecordFolder,
+    Sweep,
+    compare_front,
+    comparison_grid,
+    draw_figure,
+    draw_workflow,
+    key_of,
+    make_table,
+    runs_grid,
+    summaries,
+    to_html,
+    to_latex,
+    to_markdown,
+    write_pack,
+)
+
+HERE = Path(__file__).parent
+RECORDS = HERE / "records"
+PAGE = HERE.parent / "docs" / "reproduction.md"
+FOLDER = HERE.parent / "docs" / "reproduction"
+Record = dict[str, Any]
+
+
+def pack(folder: Path) -> None:
+    """Take over the records of a sweep, by experiment and data set; nothing is taken away."""
+    RECORDS.mkdir(parents=True, exist_ok=True)
+    records = {key_of(record): record for record in RecordFolder(RECORDS).read()}
+    records |= {key_of(record): _compact(record) for record in RecordFolder(folder).read()}
+    for dataset in DATASETS:
+        own = [record for record in records.values() if record["dataset"] == dataset]
+        for name, wanted in (("tables", False), ("ablations", True)):
+            some = [record for record in own if ("+" in record["method"]) == wanted]
+            if some:
+                write_pack(some, RECORDS / f"{name}-{dataset}.jsonl")
+
+
+def _compact(record: Record) -> Record:
+    """Without the course of training, but for the run that the figure shows."""
+    shown = key_of(record)[1:] == ("70/15/15", "apfex-inter", 0)
+    return {name: value for name, value in record.items() if shown or name != "trace"}
+
+
+def read() -> list[Record]:
+    """All committed records."""
+    return summaries.with_constants(list(RecordFolder(RECORDS).read()))
+
+
+def methods_of(experiment: str) -> tuple[str, ...]:
+    """All rows of an experiment, variants included."""
+    return (*EXPERIMENTS[experiment], *VARIANTS.get(experiment, ()))
+
+
+def expected_keys() -> Iterator[tuple[str, str, str, int]]:
+    """What a whole reproduction holds; on MAMO's split gradient methods only."""
+    tables = tuple(dict.fromkeys((*methods_of("table1"), *methods_of("table2"))))
+    yield from Sweep(tables, DATASETS, range(10)).keys
+    yield from Sweep(EXPERIMENTS["ablations"], DATASETS, range(10)).keys
+    networks = [m for m in tables if not m.startswith(("searchfair", "roc", "front"))]
+    yield from Sweep(networks, tuple(MAMO_SIZES), range(10), split="mamo").keys
+
+
+def files(records: Sequence[Record]) -> dict[str, str]:
+    """Every generated text by its path under ``docs``."""
+    made = {}
+    for number in (1, 2):
+        experiment = f"table{number}"
+        for rule in summaries.RULES:
+            tables = [
+                make_table(records, number, dataset, rule=rule, methods=methods_of(experiment))
+                for dataset in DATASETS
+            ]
+            head = f"# Table {number}, chosen by '{rule}'\n\n"
+            parts = [part for table in tables for part in (table, runs_grid(table))]
+            made[f"reproduction/{experiment}-{rule}.md"] = head + _joined(to_markdown, parts)
+            if rule == "nearest":
+                made[f"reproduction/{experiment}.tex"] = _joined(to_latex, tables)
+                made[f"reproduction/{experiment}.html"] = _joined(to_html, tables)
+    networks = {key[2] for key in expected_keys() if key[1] == "mamo"}
+    mamo = [
+        make_table(
+            records,
+            number,
+            dataset,
+            split="mamo",
+            methods=[m for m in methods_of(f"table{number}") if m in networks],
+        )
+        for dataset in MAMO_SIZES
+        for number in (1, 2)
+    ]
+    made["reproduction/mamo-split.md"] = "# MAMO's split\n\n" + _joined(to_markdown, mamo)
+    ablations = [summaries.ablation_grid(records, dataset) for dataset in DATASETS]
+    made["reproduction/ablations.md"] = "# Ablations\n\n" + _joined(to_markdown, ablations)
+    compared = compare_front(_tables_only(records))
+    grids = [comparison_grid([c for c in compared if c.dataset == name]) for name in DATASETS]
+    head = "# APFEx's front beside every row\n\n"
+    made["reproduction/front.md"] = head + _joined(to_markdown, grids)
+    return made
+
+
+def blocks(records: Sequence[Record]) -> dict[str, str]:
+    """Generated parts of the page, by name."""
+    tables = _tables_only(records)
+    grids = {
+        "plain": summaries.plain_grid(records),
+        "mamo": summaries.mamo_grid(records),
+        "constant": summaries.constant_grid(records),
+        "constant on MAMO's split": summaries.constant_grid(records, "mamo"),
+        "loss": summaries.loss_grid(records),
+        "shares": summaries.shares_grid(records),
+        "volume": summaries.volume_grid(records),
+        "reached": summaries.reached_grid(tables),
+        "credible": summaries.credible_grid(tables),
+        "ablations": summaries.ablation_summary(records),
+        "cost": cost_grid(records),
+    }
+    return {name: to_markdown(grid) for name, grid in grids.items()}
+
+
+def cost_grid(records: Sequence[Record]) -> Grid:
+    """Processor time of the two tables."""
+    usual = {*EXPERIMENTS["table1"], *EXPERIMENTS["table2"]}
+    kinds = ("SearchFair", "all", "variants beneath")
+    lines, totals = [], dict.fromkeys(kinds, 0.0)
+    for dataset in DATASETS:
+        sums = dict.fromkeys(kinds, 0.0)
+        for record in _tables_only(records):
+            method, seconds = record["method"], record["cpu_seconds"]
+            if record["dataset"] == dataset:
+                sums["all" if method in usual else "variants beneath"] += seconds
+                sums["SearchFair"] += seconds * (
+                    method in usual and method.startswith("searchfair")
+                )
+        totals = {kind: totals[kind] + sums[kind] for kind in kinds}
+        lines.append(Line((dataset, *(f"{value / 60:.1f}" for value in sums.values()))))
+    lines.append(Line(("all", *(f"{value / 60:.1f}" for value in totals.values()))))
+    title = "Processor minutes of 10 seeds of both tables: their columns, constants and front"
+    columns = (Column("Data"), *(Column(kind) for kind in kinds))
+    return Grid(title, columns, (("", tuple(lines)),), ())
+
+
+def write() -> None:
+    """Write the generated files, and the generated parts of the page."""
+    records = read()
+    for name, text in files(records).items():
+        path = PAGE.parent / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), blocks(records)), encoding="utf-8")
+    traces = {r["dataset"]: r["trace"] for r in records if r.get("trace")}
+    draw_figure({name: traces[name] for name in DATASETS}, FOLDER / "figure.png")
+    draw_workflow(FOLDER / "workflow.svg")
+
+
+def filled(page: str, parts: dict[str, str]) -> str:
+    """The page with its generated parts replaced."""
+    for name, text in parts.items():
+        start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        pattern = re.compile(f"{re.escape(start)}.*?{re.escape(end)}", re.DOTALL)
+        if not pattern.search(page):
+            raise ValueError(f"The page must have a part between {start} and {end}.")
+        page = pattern.sub(lambda _, t=text, s=start, e=end: f"{s}\n{t.strip()}\n{e}", page)
+    return page
+
+
+def _tables_only(records: Iterable[Record]) -> list[Record]:
+    return [r for r in records if r["split"] == "70/15/15" and "+" not in r["method"]]
+
+
+def _joined(render: Any, parts: Iterable[Any]) -> str:
+    return "\n\n".join(render(part).strip() for part in parts) + "\n"
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["pack"] and len(sys.argv) == 3:
+        pack(Path(sys.argv[2]))
+    elif sys.argv[1:] == ["write"]:
+        write()
+    else:
+        sys.exit(__doc__)

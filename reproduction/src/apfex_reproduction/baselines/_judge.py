@@ -1,0 +1,171 @@
+"""Networks by their decisions on the validation rows, and the rules that choose one of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, final, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from apfex.front import FrontPoint, ParetoFront
+from apfex.rates import GroupIndex, RateName, gap, rate_sums
+from apfex_reproduction.baselines._inputs import Rows
+
+Rule = Literal["nearest", "fairest", "accurate", "last"]
+_TOLERANCE = 0.02
+"""What balanced accuracy may exceed a constant's by and still count as constant."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """What is kept of a candidate: when or where it was found, and how to rebuild it.
+
+    Attributes
+    ----------
+    place : int or tuple
+        The epoch of a network; threshold and margin of a reject option.
+    state : list of arrays
+        Parameters of a network.
+    constant : bool
+        Whether it is no better than deciding the same for everybody.
+    """
+
+    place: Any
+    state: Any
+    constant: bool
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What a judge says of b members: values [b, 1 + gaps], and flags [b]."""
+
+    values: np.ndarray
+    constant: np.ndarray
+    finite: np.ndarray
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Error and hard gaps on validation rows.
+
+    Attributes
+    ----------
+    rows : Rows
+    axes : sequence of (rate, grouping)
+        Gaps to measure; those that the rows cannot tell are left out, with a warning.
+    """
+
+    rows: Rows
+    axes: Sequence[tuple[RateName, int]]
+    _y: Tensor = field(init=False, repr=False)
+    _weight: Tensor = field(init=False, repr=False)
+    _groupings: list[str] = field(init=False, repr=False)
+    _indexes: list[GroupIndex] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Read the rows once."""
+        object.__setattr__(self, "_y", torch.from_numpy(self.rows.y))
+        object.__setattr__(self, "_weight", torch.from_numpy(self.rows.weight))
+        groupings = self.rows.groupings
+        names = [" x ".join(groups.attributes) for groups in groupings]
+        object.__setattr__(self, "_groupings", names)
+        object.__setattr__(self, "_indexes", [GroupIndex.of(groups) for groups in groupings])
+        told = [axis for axis in self.axes if not np.isnan(self._gap(axis, self._y[None] * 0)[0])]
+        if len(told) < len(self.axes):
+            names = [self._name(axis) for axis in self.axes if axis not in told]
+            warnings.warn(
+                f"Gaps {names} are left out of the choice: fewer than two groups have rows for "
+                f"them among the {len(self.rows.y)} validation rows.",
+                stacklevel=5,
+            )
+        object.__setattr__(self, "axes", told)
+
+    @property
+    def names(self) -> list[str]:
+        """Of the values: ``error``, ``sex_dp_gap``, ..."""
+        return ["error", *(self._name(axis) for axis in self.axes)]
+
+    def look(self, scores: Tensor) -> Seen:
+        """Judge members by their scores [b, n]; where some are not finite, the rest is moot."""
+        decisions = (scores > 0).long()
+        finite = scores.isfinite().all(1).numpy()
+        return Seen(self.values(decisions), self.constant(decisions), finite)
+
+    def values(self, decisions: Tensor) -> np.ndarray:
+        """Error and gaps [b, 1 + gaps] of decisions [b, n]."""
+        error = (decisions != self._y).double() @ (self._weight / self._weight.sum())
+        return np.stack([error.numpy(), *(self._gap(axis, decisions) for axis in self.axes)], 1)
+
+    def constant(self, decisions: Tensor) -> np.ndarray:
+        """Which members [b] decide the same for all, or no better than that."""
+        classes = GroupIndex(self._y, None, 2)
+        right = (decisions == self._y).double()
+        sizes = classes.sum(self._weight)
+        recalls = classes.sum(right * self._weight) / sizes
+        effective = sizes**2 / classes.sum(self._weight**2)  # Kish
+        spread = (recalls * (1 - recalls) / effective).sum(1).sqrt() / 2
+        poor = recalls.mean(1) + 1.645 * spread <= 0.5 + _TOLERANCE
+        return (poor | (decisions == decisions[:, :1]).all(1)).numpy()
+
+    def _gap(self, axis: tuple[RateName, int], decisions: Tensor) -> np.ndarray:
+        rate, grouping = axis
+        index = self._indexes[grouping]
+        sums = rate_sums(rate, decisions.double(), self._y, index, self._weight)
+        return gap(sums.rates(0)).numpy()
+
+    def _name(self, axis: tuple[RateName, int]) -> str:
+        return f"{self._groupings[axis[1]]}_{axis[0]}_gap"
+
+
+def check_rule(selection: str, min_accuracy: float | None) -> None:
+    """Refuse a rule that does not exist, or that lacks its bound."""
+    if selection not in get_args(Rule):
+        raise ValueError(f"selection must be one of {list(get_args(Rule))}, got {selection!r}.")
+    if selection == "fairest" and (min_accuracy is None or not 0 <= min_accuracy <= 1):
+        raise ValueError(
+            f"min_accuracy must lie between 0 and 1 for selection='fairest', got {min_accuracy!r};"
+            " pass the plain network's validation accuracy minus 0.02, for instance."
+        )
+
+
+def choose(
+    archive: ParetoFront,
+    last: FrontPoint,
+    selection: Rule,
+    min_accuracy: float | None,
+    n_gaps: int | None = None,
+) -> FrontPoint:
+    """One of the non-dominated candidates, or the last one.
+
+    "nearest" (MAMO's rule): nearest to no error and no gaps. "fairest": the smallest largest gap
+    among those of at least ``min_accuracy`` that are not constant; where there are none, a warning
+    and the most accurate. "accurate": the least error. Values after the first ``n_gaps`` gaps (all
+    by default) do not count for "fairest".
+    """
+    if selection == "last":
+        return last
+    if selection == "nearest":
+        return archive.nearest(np.zeros(len(last.values)))
+    if selection == "fairest":
+        assert min_accuracy is not None
+        usable = [
+            point
+            for point in archive
+            if point.values[0] <= 1 - min_accuracy + 1e-9 and not point.payload.constant
+        ]
+        if usable:
+            last_gap = None if n_gaps is None else 1 + n_gaps
+            return min(usable, key=lambda p: (max(p.values[1:last_gap], default=0), p.values))
+        warnings.warn(
+            f"No candidate has validation accuracy {min_accuracy:.4f} without being constant; the "
+            "most accurate one is used. Lower min_accuracy to choose a fairer one.",
+            stacklevel=3,
+        )
+    return archive.best(0)

@@ -1,0 +1,231 @@
+"""Many runs side by side: what is not on record yet, in jobs, each written as it is done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import index
+from pathlib import Path
+from typing import Any, final
+
+import apfex
+from apfex_reproduction.experiments._methods import (
+    METHODS,
+    Convex,
+    FrontSearch,
+    Network,
+    PostProcessing,
+)
+from apfex_reproduction.experiments._protocol import (
+    DATASETS,
+    MAMO_SIZES,
+    SplitName,
+    check_split,
+    make_trial,
+)
+from apfex_reproduction.experiments._records import Key, RecordFolder, key_of
+from apfex_reproduction.experiments._run import Record, run_methods, settings_of
+
+
+@final
+@dataclass(frozen=True)
+class Sweep:
+    """Which methods run on which data sets, with which seeds.
+
+    Parameters
+    ----------
+    methods : sequence of keys
+    datasets : sequence of names
+    seeds : sequence of int
+    split : {"70/15/15", "mamo"}
+    budget : mapping, optional
+        Settings of the gradient methods instead of the paper's.
+
+    Examples
+    --------
+    >>> sweep = Sweep(("always-0", "always-1"), ("heart",), range(3))
+    >>> len(sweep.keys)
+    6
+    """
+
+    methods: Sequence[str]
+    datasets: Sequence[str]
+    seeds: Sequence[int]
+    split: SplitName = "70/15/15"
+    budget: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse names and numbers that mean nothing."""
+        check_split(self.split)
+        known = tuple(MAMO_SIZES) if self.split == "mamo" else DATASETS
+        for name, values, allowed in (
+            ("methods", self.methods, tuple(METHODS)),
+            ("datasets", self.datasets, known),
+        ):
+            wrong = [value for value in values if value not in allowed]
+            if wrong or not values:
+                raise ValueError(f"{name} must be among {', '.join(allowed)}, got {wrong}.")
+        try:
+            seeds = tuple(index(seed) for seed in self.seeds)
+        except TypeError:
+            seeds = ()
+        if not seeds or min(seeds) < 0:
+            raise ValueError(f"seeds must be whole numbers from 0, got {list(self.seeds)}.")
+        object.__setattr__(self, "seeds", seeds)  # plain numbers, as records hold them
+        for name in ("methods", "datasets", "seeds"):
+            values = list(getattr(self, name))
+            if len(set(values)) < len(values):
+                raise ValueError(f"{name} must differ from each other, got {values}.")
+
+    @property
+    def keys(self) -> list[Key]:
+        """Of all records that the sweep makes."""
+        return [
+            (dataset, self.split, method, seed)
+            for dataset in self.datasets
+            for seed in self.seeds
+            for method in self.methods
+        ]
+
+
+@final
+@dataclass(frozen=True)
+class _Job:
+    """Methods that are fitted together to one trial."""
+
+    dataset: str
+    split: SplitName
+    seed: int
+    methods: tuple[str, ...]
+    budget: Mapping[str, Any] | None
+
+    def run(self, place: RecordFolder) -> _Outcome:
+        """Make and write the records; if a method fails, those before it, and what went wrong."""
+        import torch
+
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        records, running = [], self._records()
+        try:
+            while True:
+                try:
+                    record = next(running)
+                except StopIteration:
+                    return _Outcome(records, None)
+                except Exception as error:  # the other jobs go on; the sweep says it in the end
+                    return _Outcome(records, self._tell(error, records))
+                place.write(record)  # a full disk ends the sweep
+                records.append(record)
+        finally:
+            torch.set_num_threads(threads)
+
+    def _records(self) -> Iterator[Record]:
+        trial = make_trial(self.dataset, self.split, self.seed)
+        yield from run_methods(trial, self.methods, self.budget)
+
+    def _tell(self, error: Exception, records: Sequence[Record]) -> str:
+        done = {record["method"] for record in records}
+        left = ", ".join(method for method in self.methods if method not in done)
+        return f"{left} on {self.dataset}, seed {self.seed}: {type(error).__name__}: {error}"
+
+
+@final
+@dataclass(frozen=True)
+class _Outcome:
+    records: list[Record]
+    failure: str | None
+
+
+def run_sweep(
+    sweep: Sweep,
+    folder: str | Path,
+    *,
+    n_jobs: int = -1,
+    on_done: Callable[[Record, int, int], None] | None = None,
+) -> list[Record]:
+    """Run what is not on record yet, and return all records of the sweep.
+
+    A sweep that was stopped goes on where it was: finished runs are never repeated.
+
+    Parameters
+    ----------
+    sweep : Sweep
+    folder : path
+        Where the records are; several sweeps may share it, one after the other.
+    n_jobs : int
+        Processes; -1: one for each core.
+    on_done : callable, optional
+        Called with each new record, once it is written, the number of records so far and that of
+        the sweep.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> run_sweep(Sweep(("plain",), ("iris",), [0]), tempfile.mkdtemp())
+    Traceback (most recent call last):
+    ValueError: datasets must be among adult, compas, german, heart, celeba, got ['iris'].
+    """
+    if n_jobs == 0:
+        raise ValueError("n_jobs must be a number of processes, or -1 for one a core, got 0.")
+    place = RecordFolder(folder)
+    with place.locked():
+        known = {key_of(record): record for record in place.read()}
+        found = {key: known[key] for key in sweep.keys if key in known}
+        _check_settings(sweep, found.values())
+        jobs = list(_jobs(sweep, found))
+        failures = []
+        for outcome in _finished(jobs, place, n_jobs):
+            for record in outcome.records:
+                found[key_of(record)] = record
+                if on_done is not None:
+                    on_done(record, len(found), len(sweep.keys))
+            failures += [outcome.failure] if outcome.failure else []
+    if failures:
+        raise RuntimeError(
+            f"{len(failures)} of {len(jobs)} jobs failed; the others are on record, and the same "
+            f"sweep repeats the failed ones only. The first: {failures[0]}"
+        )
+    return [found[key] for key in sweep.keys]
+
+
+def _finished(jobs: Sequence[_Job], place: RecordFolder, n_jobs: int) -> Iterator[_Outcome]:
+    """Outcomes as the jobs end."""
+    if n_jobs == 1 or len(jobs) < 2:
+        yield from (job.run(place) for job in jobs)
+        return
+    from joblib import Parallel, delayed
+
+    parallel: Any = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    yield from parallel(delayed(job.run)(place) for job in jobs)
+
+
+def _jobs(sweep: Sweep, found: Mapping[Key, Record]) -> Iterator[_Job]:
+    """What is left: gradient methods and all that is cheap together, the others one by one."""
+    for dataset in sorted(sweep.datasets, key=["celeba", "adult"].__contains__, reverse=True):
+        for seed in sweep.seeds:
+            left = [m for m in sweep.methods if (dataset, sweep.split, m, seed) not in found]
+            alone = [m for m in left if isinstance(METHODS[m], Convex | FrontSearch)]
+            together = [m for m in left if m not in alone]
+            for methods in [together, *([method] for method in alone)]:
+                if methods:
+                    yield _Job(dataset, sweep.split, seed, tuple(methods), sweep.budget)
+
+
+def _check_settings(sweep: Sweep, found: Any) -> None:
+    """Refuse to mix runs of other settings, or of another version, with those of this sweep."""
+    for record in found:
+        if record["apfex"] != apfex.__version__:
+            raise ValueError(
+                f"Records of {record['method']} on {record['dataset']} must be of this version of "
+                f"apfex, {apfex.__version__}, got {record['apfex']}; choose another folder."
+            )
+        if not isinstance(METHODS[record["method"]], Network | PostProcessing):
+            continue
+        wanted = json.loads(json.dumps(settings_of(record["dataset"], sweep.budget)))
+        told = {name: value for name, value in record["settings"].items() if name != "search"}
+        if told != wanted:
+            raise ValueError(
+                f"Records of {record['method']} on {record['dataset']} must have the settings "
+                f"{wanted}, got {told}; choose another folder."
+            )

@@ -1,0 +1,196 @@
+"""The paper's method: the optimizer's numbers, its variants, and what it refuses."""
+
+import numpy as np
+import pytest
+import torch
+from reproduction.tests.baselines.tables import DATA, QUICK
+
+from apfex.objectives import CrossEntropy, FairnessLoss
+from apfex.optimizer import APFEx
+from apfex.strategies import (
+    AdaptiveSwitch,
+    AdaptiveWeighting,
+    ConeProjection,
+    EqualWeights,
+    SetSampling,
+)
+from apfex_reproduction.baselines import PaperAPFEx, fit_together
+from apfex_reproduction.baselines._losses import Term
+from apfex_reproduction.baselines._networks import Networks, as_module
+from apfex_reproduction.baselines._train import Budget, Lesson, _Learner, _mix, train
+from apfex_reproduction.baselines._weigh import Plan
+
+TERMS = (Term("dp", 0, "pairs"), Term("tpr", 0, "pairs"))
+
+
+def lesson(n=192):
+    generator = torch.Generator().manual_seed(0)
+    codes = torch.randint(3, (1, n), generator=generator)
+    x = torch.randn(n, 5, generator=generator)
+    y = (x[:, 0] + codes[0] + torch.randn(n, generator=generator) > 1).long()
+    return Lesson(x, y, codes, (3,), None)
+
+
+STRATEGIES = {
+    "switch": AdaptiveSwitch(),
+    "sampling": SetSampling(),
+    "often switching": AdaptiveSwitch(tolerance=1.0, patience=1, imbalance=1.01),
+    "cone": ConeProjection(),
+}
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_it_takes_the_steps_of_the_optimizer(name):
+    """The same start, batches and scales, dropout off: the drop-in optimizer ends there too."""
+    budget = Budget(8, 64, 1e-2, (6, 4), 0.0, seed=5)
+    plan = Plan(TERMS, strategy=STRATEGIES[name], scales="largest")
+    ends = []
+    (group,) = train([plan], lesson(), budget, lambda _, now: ends.append(now.values.clone()))
+    start = Networks(5, (6, 4), 0.0, 1, _mix(budget.seed, 0))
+    learner = _Learner(start, [plan], lesson(), budget)
+    model = as_module(start.snapshot(0), 0.0)
+    optimizer = APFEx(
+        torch.optim.Adam(model.parameters(), lr=1e-2),
+        STRATEGIES[name],
+        window=3,
+        scales=learner._scales,
+        seed=budget.seed,
+    )
+    losses = [CrossEntropy(), FairnessLoss("dp"), FairnessLoss("tpr")]
+    for epoch in range(1, 9):
+        for _, rows in learner.batches.of(epoch):
+            x, batch = lesson().take(rows)
+            scores = model(x).squeeze(1)
+            optimizer.backward([f(scores, batch.y, lesson().codes[0, rows]) for f in losses])
+            optimizer.step()
+    assert optimizer.history is not None
+    torch.testing.assert_close(
+        group.history.losses[:, 0], optimizer.history.losses, atol=1e-4, rtol=1e-3
+    )
+    torch.testing.assert_close(
+        group.history.weights[:, 0], optimizer.history.weights, atol=1e-3, rtol=1e-2
+    )
+    assert group.history.choices[:, 0].tolist() == optimizer.history.choices.tolist()
+    reached = Networks(5, (6, 4), 0.0, 1, 0)
+    reached.values.copy_(ends[-1])
+    everyone = lesson().x
+    torch.testing.assert_close(
+        reached.forward(everyone).scores[0, 0], model(everyone).squeeze(1), atol=1e-3, rtol=1e-2
+    )
+
+
+def test_strategies_differ_and_members_do_not_touch_each_other():
+    budget = Budget(8, 64, 1e-2, (6, 4), 0.2, seed=5)
+    plans = [Plan(TERMS, strategy=s, scales="largest") for s in STRATEGIES.values()]
+    plans.append(Plan(TERMS, strategy=EqualWeights(), scales="mean", steps="sgd"))
+    ends = []
+    train(plans, lesson(), budget, lambda _, now: ends.append(now.values.clone()))
+    for member, plan in enumerate(plans):
+        alone = []
+        train([plan], lesson(), budget, lambda _, now, to=alone: to.append(now.values.clone()))
+        torch.testing.assert_close(ends[-1][member], alone[-1][0], atol=1e-4, rtol=1e-3)
+    distances = torch.cdist(ends[-1], ends[-1]) + torch.eye(len(plans))
+    assert distances.min() > 1e-2
+
+
+def test_unit_steps_of_gradient_descent_have_the_length_of_the_rate():
+    budget = Budget(1, None, 0.03, (6, 4), 0.0, seed=5)
+    plan = Plan(TERMS, strategy=ConeProjection("unit"), scales="largest", steps="sgd")
+    start = Networks(5, (6, 4), 0.0, 1, _mix(budget.seed, 0))
+    ends = []
+    train([plan], lesson(), budget, lambda _, now: ends.append(now.values.clone()))
+    assert float((ends[0] - start.values).norm()) == pytest.approx(0.03, rel=1e-4)
+
+
+def test_scales_are_those_that_are_named():
+    budget = Budget(1, 64, 1e-2, (6, 4), 0.2, seed=5)
+    plans = [
+        Plan((Term("dp", 0, "pairs", task_weight=0.0),), strategy=EqualWeights(), scales=kind)
+        for kind in ("mean", "largest", "range", "none")
+    ]
+    networks = Networks(5, (6, 4), 0.2, 4, seed=9)
+    learner = _Learner(networks, plans, lesson(), budget)
+    mean, largest, ranged, none = learner._scales.view(4, 2)
+    batches = [rows for _, rows in learner.batches.of(0)]
+    seen = torch.stack([learner._losses(0, rows, dropout=False)[1][:2] for rows in batches])
+    torch.testing.assert_close(largest, seen.amax(0).clamp(min=0.05))
+    assert largest[1] == pytest.approx(0.05)  # the floor: there is no gap at the start
+    assert mean[1] < 0.05
+    assert ranged.tolist() == pytest.approx([0.6931472, 1.0])
+    assert none.tolist() == [1.0, 1.0]
+
+
+def test_variants_look_at_what_they_are_named_for():
+    variants = {
+        "single": {"attribute": "origin"},
+        "multi": {},
+        "intersectional": {},
+    }
+    made = [PaperAPFEx(name, **more, **QUICK) for name, more in variants.items()]  # pyright: ignore[reportArgumentType]
+    made.append(PaperAPFEx(criteria=("tpr",), **QUICK))
+    fit_together(made, DATA.X, DATA.y, sensitive_features=DATA.sensitive)
+    objectives = [clf.objectives_[1:] for clf in made]
+    assert objectives == [
+        ["dp origin", "tpr origin"],
+        ["dp sex", "tpr sex", "dp origin", "tpr origin"],
+        ["dp sex x origin", "tpr sex x origin"],
+        ["tpr sex x origin"],
+    ]
+    for clf, names in zip(made, objectives, strict=True):
+        assert clf.archive_.values.shape[1] == 1 + len(names)
+        assert clf.windows_["loss0"].notna().all()
+        assert len(clf.windows_) == 9
+        assert f"weight{len(names)}" in clf.windows_
+        assert f"weight{len(names) + 1}" not in clf.windows_
+
+
+def test_a_single_attribute_is_its_own_crossing():
+    cells, alone = (
+        PaperAPFEx(variant, **QUICK).fit(DATA.X, DATA.y, sensitive_features=DATA.sensitive["sex"])
+        for variant in ("intersectional", "single")
+    )
+    assert cells.objectives_ == alone.objectives_
+    np.testing.assert_array_equal(cells.decision_function(DATA.X), alone.decision_function(DATA.X))
+
+
+def test_settings_make_a_difference():
+    base = {"strategy": AdaptiveWeighting(), "scales": "range", **QUICK}
+    made = [
+        PaperAPFEx(**base),
+        PaperAPFEx(relaxation="ccr", **base),
+        PaperAPFEx(relaxation="identity", **base),
+        PaperAPFEx(task_weight=0.0, **base),
+        PaperAPFEx(**{**base, "scales": "largest"}),
+        PaperAPFEx(steps="sgd", **base),
+    ]
+    fit_together(made, DATA.X, DATA.y, sensitive_features=DATA.sensitive)
+    last = np.stack([clf.select("last").decision_function(DATA.X) for clf in made])
+    apart = np.abs(last[:, None] - last).max(-1) + np.eye(len(made))
+    assert apart.min() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"variant": "both"}, "variant must be one of .*, got 'both'"),
+        ({"criteria": "dp"}, "criteria must be a sequence of 'dp' and 'tpr', got 'dp'"),
+        ({"criteria": ("fpr",)}, "criteria must be a sequence of 'dp' and 'tpr'"),
+        ({"variant": "single"}, r"attribute must name one .* got None; they are \['sex', 'origin'"),
+        ({"variant": "single", "attribute": "Sex"}, r"got \['Sex'\]"),
+        ({"attribute": "sex"}, "attribute is for variant='single' only, got 'sex'"),
+        ({"scales": "max"}, "scales must be one of .*, got 'max'"),
+        ({"relaxation": "step"}, "relaxation must be one of"),
+        ({"steps": "adamw"}, "steps must be one of"),
+        ({"task_weight": -1}, "task_weight must be at least 0, got -1"),
+    ],
+)
+def test_bad_settings_are_named(changes, message):
+    with pytest.raises(ValueError, match=message):
+        PaperAPFEx(**{**QUICK, **changes}).fit(DATA.X, DATA.y, sensitive_features=DATA.sensitive)
+
+
+def test_a_strategy_is_needed():
+    with pytest.raises(TypeError, match="strategy must have a decide method, got 'pcp'"):
+        PaperAPFEx(strategy="pcp", **QUICK).fit(  # pyright: ignore[reportArgumentType]
+            DATA.X, DATA.y, sensitive_features=DATA.sensitive
+        )

@@ -1,0 +1,5 @@
+"""Commands are typed as in the tests of the product."""
+
+from tests.cli.conftest import apfex
+
+__all__ = ["apfex"]
