@@ -160,6 +160,18 @@ def test_a_batch_that_is_skipped_does_not_count(setting, way, accumulate):
     assert same(optimizer.state_dict(), other.state_dict())
 
 
+def test_a_plain_loss_may_follow_a_batch_that_is_skipped(setting):
+    model, x, y, groups = setting
+    optimizer = sgd(model)
+    optimizer.backward(losses(model(x), y, groups))
+    optimizer.zero_grad()
+    model(x).mean().backward()
+    optimizer.backward(losses(model(x), y, groups))
+    optimizer.step()
+    assert optimizer.history is not None
+    assert optimizer.history.step == 1
+
+
 def test_steps_of_the_wrapped_optimizer_count(setting):
     model, x, y, groups = setting
     model, optimizer = copy.deepcopy((model, sgd(model, window=2)))  # a copy watches its own

@@ -173,6 +173,17 @@ def test_a_scale_of_one_is_a_scale(clip):
     assert same(model.state_dict(), twin.state_dict())
 
 
+def test_an_overflow_is_left_to_a_scaler_of_scale_one():
+    w = torch.ones(2, requires_grad=True)
+    optimizer = APFEx(torch.optim.SGD([w], lr=0.1), EqualWeights())
+    scaler = torch.amp.GradScaler("cpu", init_scale=1.0)
+    optimizer.backward([(w * 0).sqrt().sum()], scaler=scaler)
+    scaler.step(optimizer)
+    scaler.update()
+    assert scaler.get_scale() == 0.5
+    assert w.tolist() == [1.0, 1.0]
+
+
 def test_a_plain_loss_may_go_through_the_scaler_too():
     model, x, y, groups = setting()
     twin = copy.deepcopy(model)
