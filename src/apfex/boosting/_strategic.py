@@ -108,8 +108,9 @@ class _Member:
         found = list(losses(self._scores))
         bounds = None if constraints is None else constraints(self._scores)
         self.optimizer.backward(found, constraints=bounds)
-        slope, scales = self._scores.grad, self.optimizer.scales
-        self._scores.grad = None
+        slope = self._scores.grad
+        self.optimizer.step()  # counts the round; the scores are those of the trees
+        scales = self.optimizer.scales
         if slope is None or scales is None:
             return torch.zeros_like(scores)
         return slope * float(scales.expand(len(found))[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal, final, get_args
 
@@ -11,9 +12,27 @@ from torch import Tensor
 
 from apfex.constraints import Constraint
 from apfex.history import History
-from apfex.optimizer._losses import check_reach, read_constraints, read_losses, used_parameters
+from apfex.optimizer._accumulation import GradientSums, ScaledSums
+from apfex.optimizer._compiled import check_compiled, needs_each_gradient
+from apfex.optimizer._losses import (
+    check_processes,
+    check_reach,
+    graph_nodes,
+    read_constraints,
+    read_losses,
+    used_parameters,
+)
 from apfex.optimizer._pass import BackwardPass, Direction
-from apfex.optimizer._step import DecidedStep, OverflowInGradients, decide_step, finite_gramian
+from apfex.optimizer._pending import PendingStep, overflowed, write
+from apfex.optimizer._scaler import (
+    check_scaler,
+    forget_scaler,
+    full_precision,
+    read_loss_scale,
+    told_by_scaler,
+    unscale,
+)
+from apfex.optimizer._step import OverflowInGradients, decide_step, finite_gramian
 from apfex.strategies import AdaptiveSwitch, Choice, StepView, Strategy
 
 Space = Literal["auto", "prediction", "parameter"]
@@ -48,6 +67,8 @@ class APFEx(torch.optim.Optimizer):
         Keep every step in ``history``, not only window means.
     floor : float
         Smallest scale of "first_window".
+    accumulate : bool
+        Let ``backward`` be called several times before ``step``, once for each micro-batch.
 
     Attributes
     ----------
@@ -63,10 +84,37 @@ class APFEx(torch.optim.Optimizer):
     puts into ``.grad`` in parameter space. In prediction space it holds for the model's outputs.
     Adam's preconditioning and momentum keep it only approximately in either.
 
-    ``step`` clears the gradients, so a loop needs no ``zero_grad``; ``backward`` adds to what is
-    there, so accumulation and clipping go between the two as everywhere. A parameter that no loss
-    depends on keeps its ``.grad``. If anything is wrong with the losses, ``backward`` raises
-    before it has changed anything.
+    **The loop.** ``backward`` decides a step and adds its direction to ``.grad``; ``step`` applies
+    it, counts it and clears the gradients, so a loop needs no ``zero_grad``. What is cleared before
+    ``step`` (a batch that is skipped) is not counted. Clipping goes between the two as everywhere.
+    A parameter that no loss depends on keeps its ``.grad``. If anything is wrong with the losses,
+    ``backward`` raises before it has changed anything.
+
+    **Accumulation.** With ``accumulate=True`` the losses of all calls of ``backward`` before a
+    ``step`` are added up, and so are their gradients: divide each loss by the number of
+    micro-batches, as everywhere. The step is decided from the sums, so it is the one that a single
+    batch with these losses would take, whatever the strategy; windows count steps. This takes the
+    gradient of each loss in every call, and holds m gradients in memory until ``step``. The mean of
+    a fairness loss over micro-batches is not that of the whole batch: it measures gaps among fewer
+    rows at a time, which are larger by chance.
+
+    **Half precision.** Give the losses as they are, and the ``torch.amp.GradScaler``::
+
+        optimizer.backward(losses, scaler=scaler)
+        scaler.unscale_(optimizer)  # only to clip
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+
+    A step that the scaler skips is not counted. Under ``torch.autocast`` ``backward`` itself
+    computes in full precision.
+
+    **Compiled models.** By default a model of ``torch.compile`` allows one backward pass for each
+    forward pass. Where the strategy compares gradients, set
+    ``torch._functorch.config.donated_buffer = False`` before the model first runs; otherwise the
+    first ``backward`` says so.
+
+    **Several processes** (``DistributedDataParallel``, FSDP) are refused.
 
     Gradients are taken with ``torch.autograd.grad``: hooks on tensors run, hooks that wait for
     ``.grad`` to be accumulated do not. Where a Gramian is needed the passes are batched, so a
@@ -89,6 +137,9 @@ class APFEx(torch.optim.Optimizer):
     3
     """
 
+    _step_supports_amp_scaling = True
+    """So a ``GradScaler`` leaves it to ``step`` to unscale the gradients, or to drop them."""
+
     def __init__(
         self,
         optimizer: torch.optim.Optimizer,
@@ -100,7 +151,9 @@ class APFEx(torch.optim.Optimizer):
         seed: int = 0,
         trace: bool = False,
         floor: float = 0.05,
+        accumulate: bool = False,
     ) -> None:
+        check_processes()
         if not isinstance(optimizer, torch.optim.Optimizer):
             raise TypeError(
                 f"optimizer must be a torch.optim.Optimizer, got {type(optimizer).__name__}."
@@ -124,18 +177,22 @@ class APFEx(torch.optim.Optimizer):
             raise ValueError(f"space must be one of {list(get_args(Space))}, got {space!r}.")
         if not 0 < floor < float("inf"):
             raise ValueError(f"floor must be positive and finite, got {floor}.")
+        if not isinstance(accumulate, bool):
+            raise TypeError(f"accumulate must be True or False, got {accumulate!r}.")
         super().__init__(optimizer.param_groups, optimizer.defaults)
         self.inner = optimizer
         self._share_inner()
+        self._watch_inner()
         self.strategy = strategy
         self.window, self.space, self.seed = window, space, seed
-        self.trace, self.floor = trace, floor
+        self.trace, self.floor, self.accumulate = trace, floor, accumulate
         self.history: History | None = None
         self._given_scales = _read_scales(scales)
         self._largest_losses: Tensor | None = None
         self._last_direction: dict[Tensor, Tensor] = {}
         self._batched: bool | None = None
         self._compared: bool | None = None
+        self._pending: PendingStep | None = None
 
     @property
     def scales(self) -> Tensor | None:
@@ -147,7 +204,7 @@ class APFEx(torch.optim.Optimizer):
         losses: Tensor | Sequence[Tensor],
         outputs: Tensor | None = None,
         constraints: Constraint | Sequence[Constraint] | None = None,
-        loss_scale: float = 1.0,
+        scaler: torch.amp.GradScaler | None = None,
     ) -> None:
         """Weigh the losses' gradients, and add the combined direction to ``.grad``.
 
@@ -159,49 +216,14 @@ class APFEx(torch.optim.Optimizer):
             in prediction space, which costs next to nothing.
         constraints : sequence of Constraint
             The active ones bend the direction.
-        loss_scale : float
-            ``scaler.get_scale()`` of a ``torch.amp.GradScaler``: ``.grad`` is multiplied by it,
-            and an overflow is left to the scaler.
+        scaler : torch.amp.GradScaler, optional
+            ``.grad`` is multiplied by its scale, and an overflow is left to it: take the step with
+            ``scaler.step(optimizer)``.
         """
-        if not 0 < loss_scale < float("inf"):
-            raise ValueError(f"loss_scale must be positive and finite, got {loss_scale}.")
+        check_processes()
         values = read_losses(losses)
-        outputs = self._compared_outputs(outputs)
-        trainable = [p for p in self._parameters() if p.requires_grad]
-        history = self._history_for(len(values))
-        check_reach(values, trainable, outputs)
-        active = read_constraints(constraints, trainable)
-        softs = torch.stack([c.soft.reshape(()) for c in active]) if active else None
-        parameters = used_parameters(values if softs is None else (values, softs), trainable)
-        detached = values.detach().double().cpu()
-        scales = self._scales_for(detached, history)
-        passes = BackwardPass(
-            values * (loss_scale / scales).to(values), parameters, outputs, softs, self._batched
-        )
-        view = StepView(
-            losses=detached / scales,
-            history=history,
-            step=history.step,
-            seeds=torch.tensor(self.seed),
-            compute_gramian=lambda: finite_gramian(passes.gramian(), loss_scale),
-        )
-
-        def blend(direction: Direction, share: float) -> Direction:
-            return self._blended(direction, parameters, share, loss_scale)
-
-        try:
-            step = decide_step(self.strategy, view, passes, active, blend, loss_scale)
-        except OverflowInGradients:
-            if loss_scale == 1.0:
-                raise ValueError(
-                    "losses must have finite gradients, got some that are not; look at the loss "
-                    "that produces them, lower the learning rate, or clip."
-                ) from None
-            for parameter in parameters:
-                parameter.grad = torch.full_like(parameter, torch.inf)
-            return
-        self._batched = passes.batched
-        self._commit(step, parameters, history, scales, outputs is not None, loss_scale)
+        with full_precision(values.device):
+            self._backward(values, outputs, constraints, read_loss_scale(scaler, values))
 
     def step(self, closure: None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Take a step with the wrapped optimizer, then clear the gradients.
@@ -211,9 +233,21 @@ class APFEx(torch.optim.Optimizer):
         """
         if closure is not None:
             raise TypeError("closure must be None: call backward, then step.")
-        self.inner.step()
+        try:
+            if not self._is_skipped():
+                self.inner.step()
+                self._count_step()
+        except Exception:
+            forget_scaler(self)
+            raise
+        self._pending = None
         for parameter in self._parameters():
             parameter.grad = None
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Clear the gradients; what ``backward`` has decided since the last step is not counted."""
+        super().zero_grad(set_to_none)
+        self._pending = None
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters, as for any optimizer."""
@@ -224,7 +258,11 @@ class APFEx(torch.optim.Optimizer):
         self._share_inner()
 
     def state_dict(self) -> dict[str, Any]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Everything that is needed to continue bit for bit."""
+        """Everything that is needed to continue bit for bit from the last step.
+
+        Gradients are in no checkpoint: what ``backward`` has done since the last step is to be done
+        again, and loading such a state says so.
+        """
         return {
             "inner": self.inner.state_dict(),
             "history": None if self.history is None else self.history.state_dict(),
@@ -234,6 +272,7 @@ class APFEx(torch.optim.Optimizer):
             "compared": self._compared,
             "window": self.window,
             "seed": self.seed,
+            "calls_since_step": 0 if self._pending is None else self._pending.calls,
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -266,33 +305,141 @@ class APFEx(torch.optim.Optimizer):
         self._compared, self.window, self.seed = (
             state[name] for name in ("compared", "window", "seed")
         )
+        self._pending = None
+        if state["calls_since_step"]:
+            warnings.warn(
+                f"The state was saved after {state['calls_since_step']} calls of backward since "
+                "the last step, whose gradients no checkpoint holds: training continues from that "
+                "step, so give these batches again.",
+                stacklevel=2,
+            )
 
     def __getstate__(self) -> dict[str, Any]:
-        """All of it, for copies and pickles."""
-        return {key: value for key, value in self.__dict__.items() if key != "step"}
+        """All but the gradients, which copies and pickles of parameters do not have either."""
+        state = {key: value for key, value in self.__dict__.items() if key != "step"}
+        return state | {"_pending": None}
 
-    def _commit(
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Continue as a copy."""
+        super().__setstate__(state)
+        self._watch_inner()
+
+    def _backward(
         self,
-        step: DecidedStep,
-        parameters: Sequence[Tensor],
-        history: History,
-        scales: Tensor,
-        compared: bool,
-        loss_scale: float,
+        values: Tensor,
+        outputs: Tensor | None,
+        constraints: Constraint | Sequence[Constraint] | None,
+        scale: float | None,
     ) -> None:
+        outputs = self._compared_outputs(outputs)
+        trainable = [p for p in self._parameters() if p.requires_grad]
+        history = self._history_for(len(values))
+        check_reach(values, trainable, outputs)
+        active = read_constraints(constraints, trainable)
+        if self.accumulate and constraints:
+            raise ValueError(
+                "constraints must be None where accumulate is True, as a bound holds for a whole "
+                "batch and not for a sum over micro-batches; leave one of the two out."
+            )
+        earlier = self._pending
+        if earlier is not None and earlier.is_cleared:
+            earlier = None
+        if earlier is not None:
+            earlier.check_next(len(values), outputs is not None, scale)
+        softs = torch.stack([c.soft.reshape(()) for c in active]) if active else None
+        nodes = graph_nodes([values] if softs is None else [values, softs])
+        if self.accumulate or active or needs_each_gradient(self.strategy):
+            check_compiled(nodes)
+        parameters = used_parameters(nodes, trainable)
+        loss_scale = 1.0 if scale is None else scale
+
+        def passes_of(scaled: Tensor) -> BackwardPass:
+            return BackwardPass(scaled, parameters, outputs, softs, self._batched)
+
+        detached, sums = values.detach().double().cpu(), None
+        if self.accumulate:
+            own = passes_of(values * loss_scale)
+            sums = GradientSums.of(own, detached)
+            self._batched = own.batched
+            if earlier is not None and earlier.sums is not None:
+                sums = sums.plus(earlier.sums)
+            detached, parameters = sums.losses, list(sums.rows)
+        scales = self._scales_for(detached, history)
+        passes = (
+            passes_of(values * (loss_scale / scales).to(values))
+            if sums is None
+            else ScaledSums(sums, scales)
+        )
+        view = StepView(
+            losses=detached / scales,
+            history=history,
+            step=history.step,
+            seeds=torch.tensor(self.seed),
+            compute_gramian=lambda: finite_gramian(passes.gramian(), loss_scale),
+        )
+
+        def blend(direction: Direction, share: float) -> Direction:
+            return self._blended(direction, parameters, share, loss_scale)
+
+        try:
+            decided = decide_step(self.strategy, view, passes, active, blend, loss_scale)
+            direction = decided.direction
+        except OverflowInGradients:
+            if scale is None:
+                raise ValueError(
+                    "losses must have finite gradients, got some that are not; look at the loss "
+                    "that produces them, lower the learning rate, or clip."
+                ) from None
+            decided, direction = None, overflowed(parameters)
+        if isinstance(passes, BackwardPass):
+            self._batched = passes.batched
+        remembered = None
+        if decided is not None and decided.remembered:
+            parts = zip(parameters, direction, strict=True)
+            remembered = {p: part / loss_scale for p, part in parts}
+        self._pending = PendingStep(
+            record=None if decided is None else decided.record,
+            remembered=remembered,
+            history=history,
+            scales=scales,
+            compares_outputs=outputs is not None,
+            loss_scale=scale,
+            calls=1 if earlier is None else earlier.calls + 1,
+            sums=sums,
+            written=write(parameters, direction, earlier),
+        )
+
+    def _is_skipped(self) -> bool:
+        """Unscale the gradients if a scaler takes the step, and tell whether it skips it."""
+        expected = None if self._pending is None else self._pending.loss_scale
+        told = told_by_scaler(self)
+        if self._pending is not None:
+            check_scaler(told, expected)
+        if told is None:
+            return False
+        if not told.overflow and told.scale is not None:
+            unscale((p.grad for p in self._parameters() if p.grad is not None), told.scale)
+        return told.overflow
+
+    def _watch_inner(self) -> None:
+        """Count every step of the wrapped optimizer, also those it is asked for directly."""
+        self.inner.register_step_post_hook(lambda *_: self._count_step())
+
+    def _count_step(self) -> None:
+        pending, self._pending = self._pending, None
+        if pending is None or pending.record is None or not pending.has_gradients:
+            return
+        history = pending.history
         if self._given_scales is None:
             if self._largest_losses is not None:
-                history.rescale(self._largest_losses / scales)
-            self._largest_losses = scales
-        if self._compared and not compared:
+                history.rescale(self._largest_losses / pending.scales)
+            self._largest_losses = pending.scales
+        if self._compared and not pending.compares_outputs:
             history.forget_norms()  # lengths at the outputs are of another kind
-        self._compared, self.history = compared, history
-        if step.remembered:
-            parts = zip(parameters, step.direction, strict=True)
-            self._last_direction = {p: part / loss_scale for p, part in parts}
-        for parameter, gradient in zip(parameters, step.direction, strict=True):
-            parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
-        history.record(step.record)
+        self._compared, self.history = pending.compares_outputs, history
+        if pending.remembered is not None:
+            self._last_direction = pending.remembered
+        history.record(pending.record)
 
     def _parameters(self) -> list[Tensor]:
         return [p for group in self.inner.param_groups for p in group["params"]]

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from apfex.constraints import Constraint
+
+
+def check_processes() -> None:
+    """Refuse to train in several processes: each would decide from its own rows alone."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        number = torch.distributed.get_world_size()
+        if number > 1:
+            raise RuntimeError(
+                f"APFEx must run in one process, but torch.distributed has {number}: it does not "
+                "yet exchange gradients between processes (DistributedDataParallel, FSDP), so the "
+                "copies of the model would drift apart. Train in one process, without "
+                "torchrun and init_process_group."
+            )
 
 
 def read_losses(losses: Tensor | Sequence[Tensor]) -> Tensor:
@@ -83,15 +96,29 @@ def check_reach(values: Tensor, parameters: Iterable[Tensor], outputs: Tensor | 
             raise ValueError(f"losses[{position}] must depend on {source}, but it does not.")
 
 
-def used_parameters(
-    values: Tensor | tuple[Tensor, ...], parameters: Sequence[Tensor]
-) -> list[Tensor]:
-    """The parameters that any loss or constraint depends on; the others keep their ``.grad``."""
-    owned = {id(parameter) for parameter in parameters}
-    found: set[int] = set()
-    for value in (values,) if isinstance(values, Tensor) else values:
-        _walk(_edge(value), owned, None, found)
+def graph_nodes(tensors: Iterable[Tensor]) -> set[Any]:
+    """All nodes of the graph that tensors were computed by."""
+    seen: set[Any] = set()
+    stack = [_edge(tensor)[0] for tensor in tensors]
+    while stack:
+        node = stack.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            stack.extend(function for function, _ in node.next_functions)
+    return seen
+
+
+def used_parameters(nodes: Iterable[Any], parameters: Sequence[Tensor]) -> list[Tensor]:
+    """The parameters that a graph reaches; the others keep their ``.grad``."""
+    found = {id(getattr(node, "variable", None)) for node in nodes}
     return [parameter for parameter in parameters if id(parameter) in found]
+
+
+def elementwise_nodes(values: Tensor) -> Iterator[Any]:
+    """The last operations on the losses, down to the first that is not entry by entry."""
+    yield from _chain(values.grad_fn, _ELEMENTWISE)
+    for node, _ in _roots(values):
+        yield from _chain(node, (*_ELEMENTWISE, "View", "Alias", "Reshape"))
 
 
 def _stack(losses: Sequence[Tensor]) -> tuple[Tensor, list[int]]:
@@ -117,9 +144,7 @@ def _reaches(value: Tensor, parameters: Iterable[Tensor]) -> bool:
 
 def _roots(values: Tensor) -> list[tuple[Any, int]]:
     """The graph of each loss, where they were put together from parts; else the whole."""
-    node = values.grad_fn
-    while node is not None and len(_inputs(node)) == 1 and _is_elementwise(node):
-        node = _inputs(node)[0]
+    *_, node = _chain(values.grad_fn, _ELEMENTWISE)
     if node is not None and node.name().startswith(("StackBackward", "CatBackward")):
         parts = list(node.next_functions)
         if len(parts) == len(values):
@@ -127,13 +152,20 @@ def _roots(values: Tensor) -> list[tuple[Any, int]]:
     return [_edge(values)]
 
 
+_ELEMENTWISE = ("Mul", "Div", "Add", "Sub", "Clone", "ToCopy", "Neg")
+"""Operations where entry k of the result depends on entry k of the input alone."""
+
+
+def _chain(node: Any, names: tuple[str, ...]) -> Iterator[Any]:
+    """A node, and those before it as long as they are of such operations, with one input each."""
+    yield node
+    while node is not None and node.name().startswith(names) and len(_inputs(node)) == 1:
+        node = _inputs(node)[0]
+        yield node
+
+
 def _inputs(node: Any) -> list[Any]:
     return [function for function, _ in node.next_functions if function is not None]
-
-
-def _is_elementwise(node: Any) -> bool:
-    """Whether entry k of a node's result depends on entry k of its input alone."""
-    return node.name().startswith(("Mul", "Div", "Add", "Sub", "Clone", "ToCopy", "Neg"))
 
 
 def _edge(tensor: Tensor) -> tuple[Any, int]:
@@ -147,15 +179,9 @@ def _edge(tensor: Tensor) -> tuple[Any, int]:
 
 
 def _walk(
-    root: tuple[Any, int],
-    owned: set[int],
-    stop: tuple[Any, int] | None,
-    found: set[int] | None = None,
+    root: tuple[Any, int], owned: set[int], stop: tuple[Any, int] | None
 ) -> tuple[bool, bool]:
-    """Whether parameters (or ``stop``) are reached, and whether parameters are past ``stop``.
-
-    With ``found`` the whole graph is walked, and the parameters that are reached are added to it.
-    """
+    """Whether parameters (or ``stop``) are reached, and whether parameters are past ``stop``."""
     reached = past = False
     seen, stack = set(), [root]
     while stack:
@@ -170,9 +196,7 @@ def _walk(
         seen.add(node)
         variable = getattr(node, "variable", None)
         if variable is not None and id(variable) in owned:
-            if found is not None:
-                found.add(id(variable))
-            elif stop is None:
+            if stop is None:
                 return True, False
             past = True
         stack.extend(node.next_functions)

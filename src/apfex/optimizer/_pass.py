@@ -35,27 +35,43 @@ class BackwardPass:
     output_rows: Jacobian | None = field(default=None, init=False)
     parameter_rows: Jacobian | None = field(default=None, init=False)
 
+    @property
+    def compares_outputs(self) -> bool:
+        """Whether gradients are compared in prediction space."""
+        return self.outputs is not None
+
     def gramian(self) -> Tensor:
         """Inner products of the gradients, shape [m, m].
 
         At the outputs they are multiplied by the number of rows: the gradient of a mean loss by
         one of n outputs is of size 1 / n, and lengths must not depend on the size of the batch.
         """
-        keep = self.softs is not None
-        if self.outputs is not None:
-            self.output_rows = self._jacobian(self.values, [self.outputs], None, keep)
-            return self.output_rows.gramian() * len(self.outputs)
-        self.parameter_rows = self._jacobian(self.values, self.parameters, None, keep)
-        return self.parameter_rows.gramian()
+        if self.outputs is None:
+            return self.take_parameter_rows().gramian()
+        return self.take_output_rows().gramian() * len(self.outputs)
 
     def parameter_gramian(self) -> Tensor:
         """The Gramian in parameter space, of a pass that compares outputs."""
+        return self.take_parameter_rows().gramian()
+
+    def take_output_rows(self) -> Jacobian:
+        """Gradients of the losses by the outputs."""
         assert self.outputs is not None
-        assert self.output_rows is not None
-        cotangents = self.output_rows.blocks[0]
         keep = self.softs is not None
-        self.parameter_rows = self._jacobian(self.outputs, self.parameters, cotangents, keep)
-        return self.parameter_rows.gramian()
+        self.output_rows = self._jacobian(self.values, [self.outputs], None, keep)
+        return self.output_rows
+
+    def take_parameter_rows(self) -> Jacobian:
+        """Gradients of the losses by the parameters, through the outputs where these are known."""
+        keep = self.softs is not None
+        if self.outputs is None:
+            rows = self._jacobian(self.values, self.parameters, None, keep)
+        else:
+            assert self.output_rows is not None
+            cotangents = self.output_rows.blocks[0]
+            rows = self._jacobian(self.outputs, self.parameters, cotangents, keep)
+        self.parameter_rows = rows
+        return rows
 
     def constraint_rows(self) -> Jacobian:
         """Gradients of the constraints [j] by the parameters."""
@@ -99,7 +115,8 @@ class BackwardPass:
 def _dense(rows: Jacobian) -> Jacobian:
     if any(block.layout != torch.strided for block in rows.blocks):
         raise ValueError(
-            "Parameters must have dense gradients where the strategy needs a Gramian or there are "
-            "constraints, got sparse gradients; use sparse=False in the embedding."
+            "Parameters must have dense gradients where the strategy needs a Gramian, there are "
+            "constraints or gradients are accumulated, got sparse gradients; use sparse=False in "
+            "the embedding."
         )
     return rows

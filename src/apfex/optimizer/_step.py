@@ -12,6 +12,7 @@ from torch import Tensor
 from apfex.constraints import Constraint, constraint_step
 from apfex.gradients import Jacobian
 from apfex.history import StepRecord
+from apfex.optimizer._accumulation import ScaledSums
 from apfex.optimizer._pass import BackwardPass, Direction
 from apfex.solvers import min_norm
 from apfex.strategies import StepView, Strategy, active_min_norm, direction_length
@@ -37,7 +38,7 @@ class DecidedStep:
 def decide_step(
     strategy: Strategy,
     view: StepView,
-    passes: BackwardPass,
+    passes: BackwardPass | ScaledSums,
     active: Sequence[Constraint],
     blend: Callable[[Direction, float], Direction],
     loss_scale: float,
@@ -105,9 +106,9 @@ def _alignment(view: StepView) -> Tensor:
     return torch.where(number > 0, cosines.sum() / number.clamp(min=1), torch.nan)
 
 
-def _harm(passes: BackwardPass, view: StepView, weights: Tensor) -> Tensor | None:
+def _harm(passes: BackwardPass | ScaledSums, view: StepView, weights: Tensor) -> Tensor | None:
     """Whether a direction that descends at the outputs raises a loss in parameter space."""
-    if passes.output_rows is None:
+    if not (passes.compares_outputs and view.has_gramian):
         return None
     exact = passes.parameter_gramian().double().cpu()
 
