@@ -59,11 +59,11 @@ def test_a_fit_takes_masks_as_what_is_missing():
     hidden = np.random.default_rng(1).random(numbers.shape) < 0.2
     plain = np.where(hidden, np.nan, numbers)
     given = np.ma.array(np.where(hidden, 1e6, numbers), mask=hidden)
-    fits = [
+    expected, found = (
         quick().fit(X, DATA.y, sensitive_features=DATA.sensitive).decision_function(X)
         for X in (plain, given)
-    ]
-    np.testing.assert_array_equal(*fits)
+    )
+    np.testing.assert_array_equal(found, expected)
     hole = np.arange(len(DATA.y)) < 3
     for y in (DATA.y, np.where(DATA.y == 1, "yes", "no")):
         with pytest.raises(ValueError, match="y must not have missing values, got 3"):

@@ -88,5 +88,6 @@ def test_training_closes_the_gap_of_the_favorable_label():
             for label in (favorable, 1 - favorable)
         )
         assert own < other - 0.1
+        assert clf.timeline_ is not None
         objectives.append(clf.timeline_.attrs["objectives"])
     assert objectives[0] == objectives[1] == ["error", "tpr gap by sex x origin"]

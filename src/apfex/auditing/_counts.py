@@ -190,8 +190,8 @@ def count_classes(
         return count_rows(
             y, decided, groups, sample_weight, classes=tuple(classes), favorable=favorable
         )
-    codes = ((part == favorable).astype(np.int64) for part in (y, decided))
-    return count_rows(*codes, groups, sample_weight)
+    is_favorable, gets_it = ((part == favorable).astype(np.int64) for part in (y, decided))
+    return count_rows(is_favorable, gets_it, groups, sample_weight)
 
 
 def check_size(groups: Groups) -> None:

@@ -84,7 +84,7 @@ class Rule:
     def holds(self, rows: pd.DataFrame) -> pd.Series:
         """Where it holds, each row by itself."""
         if self.verdict is not None:
-            return rows["verdict"] == self.verdict
+            return rows["verdict"].eq(self.verdict)
         return _SIGNS[self.sign](rows[self.column], self.bound)
 
     def holds_among(self, rows: pd.DataFrame, looked: Looked) -> pd.Series:
@@ -94,8 +94,8 @@ class Rule:
             sure = rows.index.map(lambda row: looked.above[row, bound]).to_series(rows.index)
             if self.verdict != "inconclusive":
                 return sure.astype(bool)
-            unsure = (rows["verdict"] == "violation") & ~sure.astype(bool)
-            return self.holds(rows) | unsure
+            unsure = rows["verdict"].eq("violation") & ~sure.astype(bool)
+            return rows["verdict"].eq("inconclusive") | unsure
         if self.column == "p_value":
             return _SIGNS[self.sign](looked.p_values.loc[rows.index], self.bound)
         return self.holds(rows)
@@ -193,8 +193,8 @@ class Gate:
             holds = rule.holds_among(rows, looked) & ~unknown
             alone = rule.holds(rows) & ~holds & ~unknown
             hit = bool(holds.any() or (unknown.any() and not allow_not_estimable))
-            parts = (rows.loc[part] for part in (holds, unknown, alone))
-            found.append(Checked(rule, hit, *parts, rule.n_tests(looked)))
+            held, unknown, alone = (rows.loc[part] for part in (holds, unknown, alone))
+            found.append(Checked(rule, hit, held, unknown, alone, rule.n_tests(looked)))
         return found
 
     def _look(

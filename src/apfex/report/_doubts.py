@@ -142,7 +142,7 @@ def doubts_of_growth(
 def doubts_of_verdicts(audit: Audit) -> list[dict[str, Any]]:
     """Gaps on any level that are surely above the tolerance, one doubt a criterion."""
     found = []
-    worst = worst_first(audit.gaps)
+    worst: Any = worst_first(audit.gaps)
     for name in audit.settings.criteria:
         above = worst[(worst["criterion"] == name) & (worst["verdict"] == "violation")]
         if above.empty:

@@ -24,9 +24,8 @@ def unmasked(values: Any) -> np.ndarray:
     hidden = np.ma.getmaskarray(values)
     if not hidden.any():
         return np.asarray(values.data)
-    is_number = values.dtype.kind in "fiu"
-    return np.where(
-        hidden,
-        np.nan if is_number else None,
-        values.data.astype(np.float64 if is_number else object),
-    )
+    if values.dtype.kind in "fiu":
+        return np.where(hidden, np.nan, values.data)
+    found = values.data.astype(object)
+    found[hidden] = None
+    return found
