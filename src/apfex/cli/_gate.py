@@ -81,21 +81,21 @@ class Rule:
             return tolerance
         return math.nextafter(self.bound, -1.0) if self.sign == ">=" else self.bound
 
-    def holds(self, rows: pd.DataFrame) -> pd.Series:
+    def holds(self, rows: Any) -> pd.Series:
         """Where it holds, each row by itself."""
         if self.verdict is not None:
-            return rows["verdict"].eq(self.verdict)
+            return rows["verdict"] == self.verdict
         return _SIGNS[self.sign](rows[self.column], self.bound)
 
-    def holds_among(self, rows: pd.DataFrame, looked: Looked) -> pd.Series:
+    def holds_among(self, rows: Any, looked: Looked) -> pd.Series:
         """Where it holds once all that the gate looks at is taken together."""
         if self.is_test:
             bound = self.bound_in(looked.tolerance)
             sure = rows.index.map(lambda row: looked.above[row, bound]).to_series(rows.index)
             if self.verdict != "inconclusive":
                 return sure.astype(bool)
-            unsure = rows["verdict"].eq("violation") & ~sure.astype(bool)
-            return rows["verdict"].eq("inconclusive") | unsure
+            unsure = (rows["verdict"] == "violation") & ~sure.astype(bool)
+            return self.holds(rows) | unsure
         if self.column == "p_value":
             return _SIGNS[self.sign](looked.p_values.loc[rows.index], self.bound)
         return self.holds(rows)
