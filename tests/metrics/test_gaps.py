@@ -27,6 +27,7 @@ FAIRLEARN = {
     "tnr": oracle.true_negative_rate,
     "fnr": oracle.false_negative_rate,
     "ppv": precision_score,
+    "npv": lambda y, decided, **weight: precision_score(y, decided, pos_label=0, **weight),
     "accuracy": sklearn.metrics.accuracy_score,
 }
 
@@ -81,10 +82,10 @@ def brute_force(name, y, decided, codes, c):
     rates = []
     for group in np.unique(codes):
         s, t = decided[codes == group] == c, y[codes == group] == c
-        counted = {"tpr": t, "fnr": t, "fpr": ~t, "tnr": ~t, "ppv": s}.get(
+        counted = {"tpr": t, "fnr": t, "fpr": ~t, "tnr": ~t, "ppv": s, "npv": ~s}.get(
             name, np.ones(len(s)) > 0
         )
-        met = {"tnr": ~s, "fnr": ~s, "ppv": t}.get(name, s)
+        met = {"tnr": ~s, "fnr": ~s, "ppv": t, "npv": ~t}.get(name, s)
         rates.append(met[counted].mean())
     return max(rates) - min(rates)
 

@@ -380,10 +380,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             ``gaps`` and ``groups`` for each attribute, each pair and the crossing.
         """
         check_is_fitted(self, "front_")
-        favorable = class_code(self.classes_, self.favorable_label)
-        settings = AuditSettings(
-            self.criteria, tolerance, confidence, min_count, self.classes_.tolist()[favorable]
-        )
+        label = self.front_.favorable_label
+        favorable = class_code(self.classes_, label)
+        settings = AuditSettings(self.criteria, tolerance, confidence, min_count, label)
         X = read_features(X)
         check_indexes(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         codes = read_codes(y, len(X), self.classes_)
@@ -431,8 +430,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             )
         groups = None if columns is None else read_groups(columns, len(X))
         first, second = (self.at(p)._predict_with(X, sensitive_features) for p in (i, j))
-        favorable = self.classes_[class_code(self.classes_, self.favorable_label)]
-        return compare_decisions(first, second, groups, favorable)
+        return compare_decisions(first, second, groups, self.front_.favorable_label)
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Store the whole front in a folder, from which :func:`apfex.load` has it back exactly.
