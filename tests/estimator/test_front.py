@@ -212,8 +212,9 @@ def test_whose_decision_flips_between_two_points(clf):
     whole = clf.compare(0, last, FRESH.X)
     assert whole["group"].tolist() == ["all rows"]
     assert whole["changed"].tolist() == [found["changed"].sum()]
-    unlike = copy.copy(clf).set_params(favorable_label=0).compare(0, last, FRESH.X)
-    assert unlike["gained"].tolist() == whole["lost"].tolist()
+    unlike = copy.copy(clf)
+    unlike.front_ = Front(list(clf.front_), favorable_label=0)
+    assert unlike.compare(0, last, FRESH.X)["gained"].tolist() == whole["lost"].tolist()
 
 
 def test_compare_refuses_what_it_cannot_use(clf):
