@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 if TYPE_CHECKING:
     from torch import Tensor
 
-_BLOCK = 2**21  # numbers in one block of comparisons
-
 
 def dominates(a: ArrayLike | Tensor, b: ArrayLike | Tensor) -> bool:
     """Whether a is no worse than b in every objective, and better in one.
@@ -49,8 +47,11 @@ def non_dominated(values: ArrayLike | Tensor) -> np.ndarray | Tensor:
     Returns
     -------
     boolean array of shape [n], or Tensor for a Tensor
-        Copies of a non-dominated point are all marked. O(n log n) for one or two objectives;
-        beyond, every point is compared with the front so far, in blocks of bounded memory.
+        Copies of a non-dominated point are all marked.
+
+    Notes
+    -----
+    Computed by moocore.
 
     Examples
     --------
@@ -63,7 +64,11 @@ def non_dominated(values: ArrayLike | Tensor) -> np.ndarray | Tensor:
             f"values must have shape [n, m] and no NaN, got shape {list(points.shape)} with "
             f"{int(np.isnan(points).sum())} NaN."
         )
-    mask = _mask(points) if points.size else np.ones(len(points), dtype=bool)
+    mask = np.ones(len(points), dtype=bool)
+    if points.size:
+        import moocore
+
+        mask = moocore.is_nondominated(points, keep_weakly=True)
     if not _is_tensor(values):
         return mask
     import torch
@@ -110,34 +115,6 @@ def hypervolume(values: ArrayLike | Tensor, reference: ArrayLike) -> float:
     import moocore
 
     return float(moocore.hypervolume(inside, ref=limit))
-
-
-def _mask(points: np.ndarray) -> np.ndarray:
-    """Go through distinct points in lexicographic order: whatever dominates comes earlier."""
-    distinct, inverse = np.unique(points, axis=0, return_inverse=True)
-    kept = _kept_of_two(distinct) if distinct.shape[1] <= 2 else _kept_of_many(distinct)
-    return kept[inverse.ravel()]
-
-
-def _kept_of_two(distinct: np.ndarray) -> np.ndarray:
-    last = distinct[:, -1]
-    before = np.minimum.accumulate(np.concatenate([[np.inf], last[:-1]]))
-    return (last < before) | (np.arange(len(last)) == 0)  # the first also where it is infinite
-
-
-def _kept_of_many(distinct: np.ndarray) -> np.ndarray:
-    n, m = distinct.shape
-    kept = np.zeros(n, dtype=bool)
-    start = 0
-    while start < n:
-        front = distinct[:start][kept[:start]]
-        size = max(1, min(256, _BLOCK // (m * (len(front) + 256))))
-        block = distinct[start : start + size]
-        rivals = np.concatenate([front, block])
-        no_worse = (rivals[:, None] <= block).all(axis=-1)  # itself included
-        kept[start : start + size] = np.sum(no_worse, axis=0) == 1
-        start += size
-    return kept
 
 
 def to_numpy(values: Any) -> np.ndarray:
