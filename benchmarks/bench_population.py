@@ -12,7 +12,7 @@ import time
 
 import torch
 
-from apfex.training import Aims, StackedMLP, TrainingRows, TrainingSettings, train_population
+from apfex.models import Aims, StackedMLP, TrainingRows, TrainingSettings, train_population
 
 ROWS, INPUTS, GROUPS = 34_189, 368, 4
 

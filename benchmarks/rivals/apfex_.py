@@ -10,14 +10,13 @@ from dataclasses import replace
 
 import torch
 
-from apfex.boosting import BoostedMembers, TreeKind, TreeSettings, boost_members, grow_trunk
 from apfex.estimator import APFExClassifier
 from apfex.estimator._kinds import Inputs
 from apfex.estimator._settings import read_settings
 from apfex.estimator._split import deal
-from apfex.relaxations import tanh_step
-from apfex.training import (
+from apfex.models import (
     Aims,
+    BoostedMembers,
     CellKind,
     CellRows,
     Evidence,
@@ -25,14 +24,19 @@ from apfex.training import (
     StackedMLP,
     TrainingRows,
     TrainingSettings,
+    TreeKind,
+    TreeSettings,
+    boost_members,
     fit_cells,
     fit_rules,
     given_groups,
+    grow_trunk,
     network_kinds,
     rule_scores,
     train_population,
     weight_ladder,
 )
+from apfex.relaxations import tanh_step
 from rivals.common import GAPS, Method, Part, Point, needs_attribute, takes
 
 RULES, FOLDS, MEMBERS, LOOKS, REPAIR = 48, 4, 16, 3, 20

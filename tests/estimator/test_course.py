@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from apfex import APFExClassifier, make_biased
-from apfex.training import Aims, Evidence, fit_rules, rule_scores
+from apfex.models import Aims, Evidence, fit_rules, rule_scores
 
 DATA = make_biased(600, random_state=0)
 

@@ -33,7 +33,7 @@ from torch import nn
 from apfex.estimator import APFExClassifier
 from apfex.estimator._onnx_graph import Graph
 from apfex.estimator._onnx_modules import ModuleExport
-from apfex.training import CellModel, RuleModel
+from apfex.models import CellModel, RuleModel
 
 EXACT, ROUNDED = 1e-9, 1e-4
 """Of networks in float64; of trees and of a user's modules, in float32."""

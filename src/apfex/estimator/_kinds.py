@@ -9,10 +9,9 @@ from typing import Any, final
 
 import numpy as np
 
-from apfex.boosting import TreeKind, TreeSettings, import_xgboost
 from apfex.estimator._settings import Settings
+from apfex.models import CellKind, OfColumns, TreeKind, TreeSettings, import_xgboost, network_kinds
 from apfex.tables import TableEncoder
-from apfex.training import CellKind, OfColumns, network_kinds
 
 
 @final

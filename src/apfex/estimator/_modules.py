@@ -9,9 +9,8 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from apfex.boosting import RepairedTrees, TreeCells, Trees
 from apfex.estimator._own_modules import OwnModules, write_own
-from apfex.training import CellModel, ColumnsModel, RuleModel
+from apfex.models import CellModel, ColumnsModel, RepairedTrees, RuleModel, TreeCells, Trees
 
 LAYERS: dict[type[nn.Module], tuple[str, ...]] = {
     nn.BatchNorm1d: ("num_features", "eps", "momentum", "affine", "track_running_stats"),

@@ -14,7 +14,7 @@ from apfex.estimator._prepare import check_init, encode, fit_encoder, held_rows,
 from apfex.estimator._progress import progress
 from apfex.estimator._settings import Settings
 from apfex.estimator._split import split
-from apfex.training import (
+from apfex.models import (
     Aims,
     StackedMLP,
     StackedModules,

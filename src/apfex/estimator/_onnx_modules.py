@@ -9,11 +9,10 @@ from typing import Any, final
 import numpy as np
 from torch import Tensor, nn
 
-from apfex.boosting import RepairedTrees, TreeCells, Trees
 from apfex.estimator._modules import is_known
 from apfex.estimator._onnx_graph import Graph
 from apfex.estimator._onnx_trees import add_trees
-from apfex.training import CellModel, ColumnsModel, RuleModel
+from apfex.models import CellModel, ColumnsModel, RepairedTrees, RuleModel, TreeCells, Trees
 
 _TINY = 1e-30
 _LARGE = 20.0  # from where on torch takes its softplus for the identity

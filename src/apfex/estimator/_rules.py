@@ -20,7 +20,7 @@ from apfex.estimator._progress import Show, progress
 from apfex.estimator._settings import Settings
 from apfex.estimator._split import check_enough, deal, split, strata
 from apfex.groups import grouping_name
-from apfex.training import (
+from apfex.models import (
     Aims,
     CellKind,
     CellModel,

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from apfex.boosting import BoostedMembers, boost_members, grow_trunk
 from apfex.estimator._inputs import Rows
 from apfex.estimator._measure import Candidate, Found, Held, check_measurable, look_at
 from apfex.estimator._own_trees import OwnInputs, read_own_trees
@@ -16,8 +15,8 @@ from apfex.estimator._prepare import encode, fit_inputs, held_rows, training_row
 from apfex.estimator._progress import Show, progress
 from apfex.estimator._settings import Settings
 from apfex.estimator._split import split
+from apfex.models import Aims, BoostedMembers, Pressure, boost_members, grow_trunk, weight_ladder
 from apfex.relaxations import tanh_step
-from apfex.training import Aims, Pressure, weight_ladder
 
 _ROUNDS, _FASTER = 20, 3.0
 """Rounds on top of the trunk, and how much larger their steps are."""
