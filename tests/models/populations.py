@@ -1,4 +1,4 @@
-"""Modules of every kind that a population may be made of."""
+"""Modules of all sorts that a population may be made of."""
 
 import torch
 from torch import nn
@@ -80,15 +80,15 @@ class Flat(nn.Linear):
         return super().forward(input).squeeze(1)
 
 
-AT_ONCE = {"linear": nn.Linear, "perceptron": perceptron, "tied": Tied, "dropout": dropping}
-IN_TURN = {
+TOGETHER = {"linear": nn.Linear, "perceptron": perceptron, "tied": Tied, "dropout": dropping}
+ONE_BY_ONE = {
     "batch norm": normed,
     "convolution": Convolution,
     "branching": Branching,
     "counting": Counting,
     "secretive": Secretive,
 }
-MODULES = AT_ONCE | IN_TURN
+MODULES = TOGETHER | ONE_BY_ONE
 
 
 def stacked(factory):

@@ -1,17 +1,17 @@
-"""Rows and modules that the tests of boosting share."""
+"""Rows and modules that the tests of trees share."""
 
 from contextlib import contextmanager
 
 import torch
 from torch import nn
 
-from apfex.models import CellRows, TrainingRows, TreeSettings
+from apfex.models import JointRows, TrainingRows, TreeSettings
 
 QUICK = TreeSettings(n_estimators=8, max_depth=3, learning_rate=0.3)
 
 
 class Zero(nn.Module):
-    """A trunk that knows nothing."""
+    """A base model that knows nothing."""
 
     def __init__(self, n_outputs=1):
         super().__init__()
@@ -38,25 +38,25 @@ def make_rows(n=300, d=4, n_classes=2, k=2, seed=0, weighted=False):
     return TrainingRows(x, y, groups.unsqueeze(0), (k,), weight)
 
 
-def make_cells(n=240, k=2, c=2, n_folds=3, seed=0, weighted=False):
+def make_joint_rows(n=240, k=2, c=2, n_folds=3, seed=0, weighted=False):
     rows = make_rows(n, 4, c, k, seed, weighted)
     noise = 2 * torch.randn(n, 1, generator=torch.Generator().manual_seed(seed))
     x = torch.cat([rows.x, rows.codes.T + noise], 1)
-    cells = rows.codes[0] * c + rows.y
-    return CellRows(x.round(), cells, (k, c), torch.arange(n) % n_folds, rows.sample_weight)
+    targets = rows.codes[0] * c + rows.y
+    return JointRows(x.round(), targets, (k, c), torch.arange(n) % n_folds, rows.sample_weight)
 
 
-def cross_entropy_steer(rows):
-    """The slope of the plain loss alone."""
+def cross_entropy_gradient(rows):
+    """The gradient of the plain loss alone."""
     share = rows.weights() / rows.weights().sum()
 
-    def steer(scores):
+    def gradient(scores):
         if scores.ndim == 2:
             return (torch.sigmoid(scores) - rows.y) * share
         labels = nn.functional.one_hot(rows.y, scores.shape[2])
         return (torch.softmax(scores, 2) - labels) * share.unsqueeze(1)
 
-    return steer
+    return gradient
 
 
 @contextmanager

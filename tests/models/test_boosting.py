@@ -1,4 +1,4 @@
-"""Boosting with slopes from outside: XGBoost's own where the slope is that of its loss."""
+"""Boosting along a given gradient: XGBoost's own trees where it is that of its loss."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -10,19 +10,19 @@ import xgboost
 from tests.models.rows import (
     QUICK,
     Zero,
-    cross_entropy_steer,
+    cross_entropy_gradient,
     make_rows,
     torch_threads,
 )
 
 from apfex.models import (
-    Aims,
-    Pressure,
-    RepairedTrees,
+    BoostedModel,
+    GapWeights,
+    PenalizedLoss,
     TrainingRows,
+    Trees,
     TreeSettings,
     boost_members,
-    grow_trunk,
 )
 from apfex.relaxations import tanh_step
 
@@ -30,14 +30,16 @@ TYPES = ["q"] * 4
 CLASSES = pytest.mark.parametrize("n_classes", [2, 3], ids=["two classes", "three classes"])
 
 
-def make_trunk(n_classes):
+def make_base(n_classes):
     return Zero(1 if n_classes == 2 else n_classes)
 
 
-def pressed(rows, weights):
-    """Members under different pressure towards demographic parity."""
-    pressure = Pressure(Aims(("dp",), torch.tensor(weights)[:, None]), 1, 1, tanh_step, "rms")
-    return lambda scores: pressure.slope(scores.clone(), rows)
+def penalized(rows, weights):
+    """Members with different weights of the gap in demographic parity."""
+    loss = PenalizedLoss(
+        GapWeights(("dp",), torch.tensor(weights)[:, None]), 1, 1, tanh_step, "rms"
+    )
+    return lambda scores: loss.gradient(scores.clone(), rows)
 
 
 def own_boosting(rows, n_classes, settings):
@@ -52,10 +54,10 @@ def own_boosting(rows, n_classes, settings):
 
 @CLASSES
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-def test_the_slope_of_the_cross_entropy_gives_xgboosts_own_trees(n_classes, weighted):
+def test_the_gradient_of_the_cross_entropy_gives_xgboosts_own_trees(n_classes, weighted):
     rows, settings = make_rows(n_classes=n_classes, weighted=weighted), replace(QUICK, seed=3)
-    steer = cross_entropy_steer(rows)
-    found = boost_members(make_trunk(n_classes), rows, steer, 1, settings, TYPES)
+    gradient = cross_entropy_gradient(rows)
+    found = boost_members(make_base(n_classes), rows, gradient, 1, settings, TYPES)
     expected = own_boosting(rows, n_classes, settings)
     assert expected.std() > 0.1
     np.testing.assert_allclose(found.scores[0], expected, rtol=1e-4, atol=1e-5)
@@ -68,7 +70,7 @@ def test_a_weight_of_two_is_the_row_twice(n_classes):
     twice = replace(rows.take(again), sample_weight=None)
     scores = [
         boost_members(
-            make_trunk(n_classes), part, cross_entropy_steer(part), 1, QUICK, TYPES
+            make_base(n_classes), part, cross_entropy_gradient(part), 1, QUICK, TYPES
         ).scores
         for part in (rows, twice)
     ]
@@ -78,49 +80,49 @@ def test_a_weight_of_two_is_the_row_twice(n_classes):
 @CLASSES
 def test_members_as_modules_say_what_their_scores_say_after_every_round(n_classes):
     rows, other = (make_rows(n_classes=n_classes, seed=seed) for seed in (0, 1))
-    trunk = grow_trunk(rows, other, n_classes, QUICK, TYPES)
-    looks = []
+    base = Trees.fit(rows, other, n_classes, QUICK, TYPES)
+    seen = []
 
     def stop(members):
-        looks.append(members)
-        return torch.tensor([True, len(looks) < 4, False])
+        seen.append(members)
+        return torch.tensor([True, len(seen) < 4, False])
 
     final = boost_members(
-        trunk,
+        base,
         rows,
-        pressed(rows, [0.0, 1.0, 3.0]),
+        penalized(rows, [0.0, 1.0, 3.0]),
         3,
         QUICK,
         TYPES,
-        watched=other.x,
+        validation=other.x,
         on_round=stop,
     )
-    assert len(looks) == QUICK.n_estimators + 1
+    assert len(seen) == QUICK.n_estimators + 1
     assert final.rounds.tolist() == [QUICK.n_estimators, 3, 0]
-    assert final is looks[-1]
-    for done, members in enumerate(looks):
+    assert final is seen[-1]
+    for done, members in enumerate(seen):
         assert members.rounds.tolist() == [done, min(done, 3), 0]
         for member in range(3):
             module = members.member(member)
-            pairs = ((rows.x, members.scores), (other.x, members.held))
+            pairs = ((rows.x, members.scores), (other.x, members.validation_scores))
             for x, scores in pairs:
                 expected = scores[member].reshape(len(x), -1)
                 torch.testing.assert_close(module(x), expected, rtol=1e-5, atol=1e-5)
-    assert final.member(2) is trunk
-    assert isinstance(final.member(0), RepairedTrees)
+    assert final.member(2) is base
+    assert isinstance(final.member(0), BoostedModel)
 
 
 def test_a_member_that_has_stopped_is_the_one_that_never_went_further():
-    rows, looks = make_rows(), []
-    steer = pressed(rows, [0.5, 2.0])
+    rows, seen = make_rows(), []
+    gradient = penalized(rows, [0.5, 2.0])
 
     def stop(members):
-        looks.append(members)
-        return torch.tensor([True, len(looks) != 4])  # and then would have it go on
+        seen.append(members)
+        return torch.tensor([True, len(seen) != 4])  # and then would have it go on
 
-    stopped = boost_members(Zero(), rows, steer, 2, QUICK, TYPES, on_round=stop)
+    stopped = boost_members(Zero(), rows, gradient, 2, QUICK, TYPES, on_round=stop)
     short = boost_members(
-        Zero(), rows, pressed(rows, [0.5, 2.0]), 2, replace(QUICK, n_estimators=3), TYPES
+        Zero(), rows, penalized(rows, [0.5, 2.0]), 2, replace(QUICK, n_estimators=3), TYPES
     )
     assert torch.equal(stopped.scores[1], short.scores[1])
     assert not torch.equal(stopped.scores[0], short.scores[0])
@@ -129,30 +131,30 @@ def test_a_member_that_has_stopped_is_the_one_that_never_went_further():
 
 
 def test_all_members_may_stop_at_once():
-    rows, looks = make_rows(), []
+    rows, seen = make_rows(), []
 
     def stop(members):
-        looks.append(members)
+        seen.append(members)
         return torch.tensor([False, False])
 
-    found = boost_members(Zero(), rows, pressed(rows, [0.0, 1.0]), 2, QUICK, TYPES, on_round=stop)
-    assert len(looks) == 1
+    found = boost_members(Zero(), rows, penalized(rows, [0.0, 1.0]), 2, QUICK, TYPES, on_round=stop)
+    assert len(seen) == 1
     assert found.rounds.tolist() == [0, 0]
     assert torch.equal(found.scores, torch.zeros(2, 300))
 
 
-def test_without_watched_rows_nothing_is_held():
+def test_without_validation_rows_there_are_no_scores_of_them():
     rows = make_rows()
-    found = boost_members(Zero(), rows, cross_entropy_steer(rows), 2, QUICK, TYPES)
-    assert found.held.shape == (2, 0)
+    found = boost_members(Zero(), rows, cross_entropy_gradient(rows), 2, QUICK, TYPES)
+    assert found.validation_scores.shape == (2, 0)
 
 
 def test_a_member_alone_grows_as_in_company():
     rows, weights = make_rows(), [0.0, 0.5, 3.0]
-    together = boost_members(Zero(), rows, pressed(rows, weights), 3, QUICK, TYPES)
+    together = boost_members(Zero(), rows, penalized(rows, weights), 3, QUICK, TYPES)
     for member, weight in enumerate(weights):
         alone = boost_members(
-            Zero(), rows, pressed(rows, [weight]), 1, replace(QUICK, seed=member), TYPES
+            Zero(), rows, penalized(rows, [weight]), 1, replace(QUICK, seed=member), TYPES
         )
         torch.testing.assert_close(alone.scores[0], together.scores[member], rtol=1e-4, atol=1e-5)
     assert not torch.allclose(together.scores[0], together.scores[1], atol=1e-2)
@@ -162,23 +164,23 @@ def test_members_are_the_same_on_any_number_of_threads():
     rows, found = make_rows(), []
     for n in (1, 2, 3):
         with torch_threads(n):
-            found.append(boost_members(Zero(), rows, cross_entropy_steer(rows), 4, QUICK, TYPES))
+            found.append(boost_members(Zero(), rows, cross_entropy_gradient(rows), 4, QUICK, TYPES))
     assert torch.equal(found[0].scores, found[1].scores)
     assert torch.equal(found[0].scores, found[2].scores)
     assert not torch.equal(found[0].scores[0], found[0].scores[1])  # seeds differ
 
 
-def test_the_trunk_is_where_members_start():
+def test_the_base_model_is_where_members_start():
     rows = make_rows()
-    trunk, looks = torch.nn.Linear(4, 1), []
-    before = trunk.weight.clone()
-    boost_members(trunk, rows, cross_entropy_steer(rows), 2, QUICK, TYPES, on_round=looks.append)
+    base, seen = torch.nn.Linear(4, 1), []
+    before = base.weight.clone()
+    boost_members(base, rows, cross_entropy_gradient(rows), 2, QUICK, TYPES, on_round=seen.append)
     with torch.no_grad():
-        torch.testing.assert_close(looks[0].scores, trunk(rows.x).T.expand(2, -1))
-    torch.testing.assert_close(trunk.weight, before)
+        torch.testing.assert_close(seen[0].scores, base(rows.x).T.expand(2, -1))
+    torch.testing.assert_close(base.weight, before)
     losses = [
-        torch.nn.functional.binary_cross_entropy_with_logits(look.scores[0], rows.y.float())
-        for look in looks
+        torch.nn.functional.binary_cross_entropy_with_logits(one.scores[0], rows.y.float())
+        for one in seen
     ]
     assert all(later < earlier for earlier, later in pairwise(losses))
 
@@ -195,9 +197,9 @@ def test_levels_that_no_training_row_has_are_scored_as_by_the_module(seed):
     )
     settings = TreeSettings(n_estimators=5, max_depth=3, colsample_bytree=1.0)
     found = boost_members(
-        Zero(), rows, cross_entropy_steer(rows), 1, settings, ["c", "q"], watched=new
+        Zero(), rows, cross_entropy_gradient(rows), 1, settings, ["c", "q"], validation=new
     )
-    torch.testing.assert_close(found.held[0], found.member(0)(new).squeeze(1))
+    torch.testing.assert_close(found.validation_scores[0], found.member(0)(new).squeeze(1))
 
 
 @CLASSES
@@ -211,7 +213,7 @@ def test_monotone_constraints_hold_for_every_member(n_classes, sign):
     def rises(constraints):
         chosen = replace(settings, monotone_constraints=constraints)
         found = boost_members(
-            make_trunk(n_classes), rows, pressed(rows, [0.0, 1.0, 3.0]), 3, chosen, TYPES
+            make_base(n_classes), rows, penalized(rows, [0.0, 1.0, 3.0]), 3, chosen, TYPES
         )
         scores = [found.member(member)(sweep).unflatten(0, (40, 25)) for member in range(3)]
         return sign * torch.stack(scores).diff(dim=2)

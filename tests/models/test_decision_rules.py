@@ -1,4 +1,4 @@
-"""Rules are the best decisions there are, given the probabilities."""
+"""Rules are the best decisions there are, given the probabilities of group and label."""
 
 import itertools
 
@@ -8,30 +8,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apfex.models import (
-    Aims,
-    Evidence,
-    RuleSettings,
+    GapWeights,
+    JointModel,
+    OutOfFoldPredictions,
+    RuleModel,
     fit_rules,
     given_groups,
     rule_scores,
-    weight_ladder,
+    weight_grid,
 )
 
-LABELS_ONLY = RuleSettings(trusted_rows=0.0)
 
-
-def make_evidence(n=200, k=3, c=2, seed=0, bias=0.0):
+def make_predictions(n=200, k=3, c=2, seed=0, bias=0.0):
     """Probabilities of random rows; with a bias the first group has the last label more often."""
     generator = torch.Generator().manual_seed(seed)
     logits = 2 * torch.randn(n, k, c, generator=generator)
     logits[:, 0, -1] += bias
     q = torch.softmax(logits.flatten(1), 1)
-    cells = torch.multinomial(q, 1, generator=generator).squeeze(1)
-    return Evidence(q.double().view(n, k, c), cells)  # so that rounding is far below all else
+    targets = torch.multinomial(q, 1, generator=generator).squeeze(1)
+    q = q.double().view(n, k, c)  # so that rounding is far below all else
+    return OutOfFoldPredictions(q, targets)
 
 
-def dp_aims(*weights):
-    return Aims(("dp",), torch.tensor(weights).unsqueeze(1))
+def dp_weights(*weights):
+    return GapWeights(("dp",), torch.tensor(weights).unsqueeze(1))
 
 
 def objective(decisions, q, weight):
@@ -49,12 +49,12 @@ def objective(decisions, q, weight):
 def test_no_decisions_on_a_few_kinds_of_rows_are_better(seed):
     # 10 kinds of rows: all 2**10 decisions can be tried; a rule only differs by the rounding that
     # many rows of a kind allow, so each kind is 1 row and a soft rule may stop short by a little.
-    evidence = make_evidence(n=10, k=2, seed=seed)
-    q = evidence.probabilities
+    predictions = make_predictions(n=10, k=2, seed=seed)
+    q = predictions.probabilities
     every = torch.tensor(list(itertools.product((0.0, 1.0), repeat=10))).double()
-    trusting = RuleSettings(steps=400, trusted_rows=1e12, softness=(0.5, 0.01))
+    settings = {"steps": 400, "trusted_rows": 1e12, "softness": (0.5, 0.01)}
     for weight in (0.0, 0.1, 0.3):
-        rules = fit_rules(evidence, dp_aims(weight), [torch.arange(2)], trusting)
+        rules = fit_rules(predictions, dp_weights(weight), [torch.arange(2)], **settings)
         found = objective((rule_scores(rules, q) > 0).to(q), q, weight)
         best = objective(every, q, weight).min()
         plain = objective((q[:, :, 1].sum(1) > 0.5).to(q), q, weight)
@@ -64,20 +64,20 @@ def test_no_decisions_on_a_few_kinds_of_rows_are_better(seed):
 
 def test_without_a_gap_the_likelier_label_is_chosen():
     for c in (2, 3):
-        evidence = make_evidence(c=c)
-        rules = fit_rules(evidence, dp_aims(0.0), [torch.arange(3)])
-        scores = rule_scores(rules, evidence.probabilities)[0]
+        predictions = make_predictions(c=c)
+        rules = fit_rules(predictions, dp_weights(0.0), [torch.arange(3)])
+        scores = rule_scores(rules, predictions.probabilities)[0]
         decided = (scores > 0).long() if c == 2 else scores.argmax(1)
-        assert (decided == evidence.probabilities.sum(1).argmax(1)).all()
+        assert (decided == predictions.probabilities.sum(1).argmax(1)).all()
 
 
 @pytest.mark.parametrize("c", [2, 3])
-def test_pressure_closes_the_gap_on_the_rows_it_knows(c):
-    evidence = make_evidence(n=2000, k=3, c=c, seed=1, bias=2.0)
-    rules = fit_rules(evidence, dp_aims(0.0, 4.0), [torch.arange(3)], LABELS_ONLY)
-    scores = rule_scores(rules, evidence.probabilities)
+def test_a_weight_closes_the_gap_on_the_rows_it_knows(c):
+    predictions = make_predictions(n=2000, k=3, c=c, seed=1, bias=2.0)
+    rules = fit_rules(predictions, dp_weights(0.0, 4.0), [torch.arange(3)], trusted_rows=0.0)
+    scores = rule_scores(rules, predictions.probabilities)
     decided = (scores > 0).long() if c == 2 else scores.argmax(2)
-    groups = evidence.cells // c
+    groups = predictions.targets // c
     gaps = []
     for row in decided:
         chosen = torch.nn.functional.one_hot(row, c).double()
@@ -91,31 +91,31 @@ def test_pressure_closes_the_gap_on_the_rows_it_knows(c):
 @given(st.integers(0, 100), st.integers(1, 6))
 @settings(max_examples=10, deadline=None)
 def test_rules_do_not_touch_each_other(seed, place):
-    evidence, aims = make_evidence(seed=seed), weight_ladder(("dp", "tpr"), 8)
-    together = fit_rules(evidence, aims, [torch.arange(3)])
-    alone = Aims(aims.rates, aims.weights[place : place + 1])
-    one = fit_rules(evidence, alone, [torch.arange(3)])
+    predictions, weights = make_predictions(seed=seed), weight_grid(("dp", "tpr"), 8)
+    together = fit_rules(predictions, weights, [torch.arange(3)])
+    alone = GapWeights(weights.rates, weights.weights[place : place + 1])
+    one = fit_rules(predictions, alone, [torch.arange(3)])
     torch.testing.assert_close(one[0], together[place], rtol=0, atol=1e-3)
 
 
 def test_weights_count_as_repeated_rows():
-    evidence = make_evidence(n=60)
+    predictions = make_predictions(n=60)
     times = torch.arange(60) % 3 + 1
     rows = torch.arange(60).repeat_interleave(times)
-    aims = dp_aims(0.0, 0.3, 1.0)
-    weighted = Evidence(evidence.probabilities, evidence.cells, times.double())
-    found = fit_rules(weighted, aims, [torch.arange(3)], LABELS_ONLY)
-    expected = fit_rules(evidence.take(rows), aims, [torch.arange(3)], LABELS_ONLY)
+    weights = dp_weights(0.0, 0.3, 1.0)
+    weighted = OutOfFoldPredictions(predictions.probabilities, predictions.targets, times.double())
+    found = fit_rules(weighted, weights, [torch.arange(3)], trusted_rows=0.0)
+    expected = fit_rules(predictions.take(rows), weights, [torch.arange(3)], trusted_rows=0.0)
     torch.testing.assert_close(found, expected, rtol=0, atol=0.01)
 
 
-def test_groupings_by_attribute_press_on_the_attributes_alone():
-    evidence = make_evidence(n=4000, k=4, seed=3, bias=2.0)
+def test_groupings_by_attribute_close_gaps_of_the_attributes_alone():
+    predictions = make_predictions(n=4000, k=4, seed=3, bias=2.0)
     first, second = torch.tensor([0, 0, 1, 1]), torch.tensor([0, 1, 0, 1])
-    aims = Aims(("dp",), torch.tensor([[4.0, 0.0], [0.0, 4.0], [0.0, 0.0]]))
-    rules = fit_rules(evidence, aims, [first, second], LABELS_ONLY)
-    decided = (rule_scores(rules, evidence.probabilities) > 0).double()
-    groups = evidence.cells // 2
+    weights = GapWeights(("dp",), torch.tensor([[4.0, 0.0], [0.0, 4.0], [0.0, 0.0]]))
+    rules = fit_rules(predictions, weights, [first, second], trusted_rows=0.0)
+    decided = (rule_scores(rules, predictions.probabilities) > 0).double()
+    groups = predictions.targets // 2
 
     def gap(row, parents):
         codes = parents[groups]
@@ -126,20 +126,20 @@ def test_groupings_by_attribute_press_on_the_attributes_alone():
     assert gap(decided[1], second) < 0.02
 
 
-def test_small_cells_are_nearer_to_the_models():
-    evidence = make_evidence(n=500, k=2)
-    flat = evidence.probabilities.flatten(1)
-    own = torch.nn.functional.one_hot(evidence.cells, 4).double()
-    torch.testing.assert_close(evidence.memberships(0.0), own)
-    torch.testing.assert_close(evidence.memberships(1e12), flat, rtol=1e-4, atol=1e-4)
-    mixed = evidence.memberships(200.0)
+def test_small_groups_are_nearer_to_the_models():
+    predictions = make_predictions(n=500, k=2)
+    flat = predictions.probabilities.flatten(1)
+    own = torch.nn.functional.one_hot(predictions.targets, 4).double()
+    torch.testing.assert_close(predictions.memberships(0.0), own)
+    torch.testing.assert_close(predictions.memberships(1e12), flat, rtol=1e-4, atol=1e-4)
+    mixed = predictions.memberships(200.0)
     trust = ((mixed - own) / (flat - own)).median(0).values
     counts = own.sum(0)
     torch.testing.assert_close(trust, 200 / (200 + counts), rtol=1e-3, atol=1e-3)
 
 
 def test_known_groups_leave_the_others_no_probability():
-    q = make_evidence(n=50).probabilities
+    q = make_predictions(n=50).probabilities
     codes = torch.arange(50) % 4 - 1
     known = given_groups(q, codes)
     torch.testing.assert_close(known.sum((1, 2)), torch.ones(50).double())
@@ -151,13 +151,13 @@ def test_known_groups_leave_the_others_no_probability():
 
 
 def test_rules_for_known_groups_close_the_gap_of_a_small_group():
-    evidence = make_evidence(n=4000, k=6, seed=5, bias=3.0)
-    rare = (evidence.cells // 2 != 3) | (torch.arange(4000) % 50 == 0)  # a fiftieth of group 3
-    known = evidence.take(rare).given_groups()
+    predictions = make_predictions(n=4000, k=6, seed=5, bias=3.0)
+    rare = (predictions.targets // 2 != 3) | (torch.arange(4000) % 50 == 0)  # a fiftieth of group 3
+    known = predictions.take(rare).given_groups()
     weights = (0.0, 0.05, 0.1, 0.2, 0.4, 4.0)
-    rules = fit_rules(known, dp_aims(*weights), [torch.arange(6)], LABELS_ONLY)
+    rules = fit_rules(known, dp_weights(*weights), [torch.arange(6)], trusted_rows=0.0)
     decided = (rule_scores(rules, known.probabilities) > 0).double()
-    rates = torch.stack([decided[:, known.cells // 2 == g].mean(1) for g in range(6)])
+    rates = torch.stack([decided[:, known.targets // 2 == g].mean(1) for g in range(6)])
     gaps = rates.amax(0) - rates.amin(0)
     assert float(gaps[0]) > 0.3
     assert float(gaps[-1]) < 0.1
@@ -177,10 +177,12 @@ def least_objective(known, weight):
     spreads = torch.logspace(-4, 0, 81).double()[:, None]
     total = weight * spreads.squeeze(1) / 2
     for group in range(k):
-        eta = known.probabilities[known.cells // c == group, group, 1].sort(descending=True).values
+        eta = (
+            known.probabilities[known.targets // c == group, group, 1].sort(descending=True).values
+        )
         missed = eta.sum() + torch.nn.functional.pad((1 - 2 * eta).cumsum(0), (1, 0))
         rates = torch.linspace(0, 1, len(missed)).double()
-        costs = missed / len(known.cells) + weight * (rates - means) ** 2 / (k - 1) / spreads
+        costs = missed / len(known.targets) + weight * (rates - means) ** 2 / (k - 1) / spreads
         total = total + costs.amin(-1)  # [means, spreads]
     return float(total.min())
 
@@ -195,10 +197,23 @@ def test_known_groups_of_unequal_sizes_get_the_thresholds_of_an_exhaustive_searc
     labels = torch.bernoulli(eta, generator=generator).long()
     q = torch.zeros(2000, 6, 2).double()
     q[torch.arange(2000), groups] = torch.stack([1 - eta, eta], 1)
-    known = Evidence(q, 2 * groups + labels)
+    known = OutOfFoldPredictions(q, 2 * groups + labels)
     weights = (0.0, 0.05, 0.1, 0.2, 0.4)
-    rules = fit_rules(known, dp_aims(*weights), [torch.arange(6)])
+    rules = fit_rules(known, dp_weights(*weights), [torch.arange(6)])
     decided = (rule_scores(rules, q) > 0).double()
     for place, weight in enumerate(weights):
         found, least = float(objective(decided[place], q, weight)), least_objective(known, weight)
         assert least - 1e-3 < found < least + 0.015
+
+
+@pytest.mark.parametrize("c", [2, 3])
+def test_a_rule_model_decides_as_its_rule(c):
+    joint = JointModel([torch.nn.Linear(3, 2 * c)], [1.0], (2, c))
+    rule = torch.randn(1 if c == 2 else c, 2, c)
+    x = torch.randn(50, 3)
+    scores = torch.einsum("nkc,jkc->nj", joint(x), rule)
+    logits = RuleModel(joint, rule)(x)
+    if c == 2:
+        assert ((logits > 0) == (scores > 0)).all()
+    else:
+        assert (logits.argmax(1) == scores.argmax(1)).all()

@@ -1,4 +1,4 @@
-"""Trees that learn group and label: against XGBoost itself, and honest about unseen rows."""
+"""Trees that learn group and label: against XGBoost itself, and out of fold."""
 
 from dataclasses import replace
 
@@ -7,19 +7,19 @@ import pytest
 import torch
 import xgboost
 from sklearn.metrics import log_loss
-from tests.models.rows import QUICK, make_cells, torch_threads
+from tests.models.rows import QUICK, make_joint_rows, torch_threads
 
-from apfex.models import TreeCells, TreeKind, TreeSettings
+from apfex.models import JointTrees, TreeLearner, TreeSettings
 
 SHAPES = [(2, 2), (1, 2), (4, 2), (2, 3), (3, 3)]
 
 
-def make_kind(rows, settings=QUICK, types=None):
-    return TreeKind(settings, types or ["q"] * rows.x.shape[1], rows.n_folds)
+def make_learner(rows, settings=QUICK, types=None):
+    return TreeLearner(settings, types or ["q"] * rows.x.shape[1], rows.n_folds)
 
 
 def fit(rows, settings=QUICK, types=None):
-    return make_kind(rows, settings, types).fit(rows, lambda: None)
+    return make_learner(rows, settings, types).fit(rows, lambda: None)
 
 
 def own_boosting(rows, x, types, target, n_classes, settings):
@@ -66,67 +66,69 @@ def rounds_of(models, part):
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize(("k", "c"), SHAPES)
 def test_probabilities_are_those_of_the_label_times_those_of_the_group_given_it(k, c, weighted):
-    rows = make_cells(k=k, c=c, weighted=weighted)
-    models, unseen = fit(rows)
-    x, labels, groups = rows.x.numpy(), (rows.cells % c).numpy(), (rows.cells // c).numpy()
+    rows = make_joint_rows(k=k, c=c, weighted=weighted)
+    models, out_of_fold = fit(rows)
+    x, labels, groups = rows.x.numpy(), (rows.targets % c).numpy(), (rows.targets // c).numpy()
     types = ["q"] * x.shape[1]
     rounds, of_label = own_boosting(rows, x, types, labels, c, QUICK)
     assert rounds_of(models, "label") == {rounds}
     group_rounds, of_group = 0, None
     if k > 1:
-        told = np.c_[x, labels].astype(np.float32)
-        told_types = [*types, "q" if c == 2 else "c"]
-        quick = QUICK.of_groups()
-        group_rounds, of_group = own_boosting(rows, told, told_types, groups, k, quick)
+        with_label = np.c_[x, labels].astype(np.float32)
+        types_with_label = [*types, "q" if c == 2 else "c"]
+        quick = QUICK.for_groups()
+        group_rounds, of_group = own_boosting(rows, with_label, types_with_label, groups, k, quick)
         assert rounds_of(models, "group") == {group_rounds}
     for fold, model in enumerate(models):
         label = of_label(fold, x)
         expected = np.empty((len(x), k, c))
         for y in range(c):
-            told = np.c_[x, np.full(len(x), y)].astype(np.float32)
-            group = np.ones((len(x), 1)) if of_group is None else of_group(fold, told)
+            with_label = np.c_[x, np.full(len(x), y)].astype(np.float32)
+            group = np.ones((len(x), 1)) if of_group is None else of_group(fold, with_label)
             expected[:, :, y] = label[:, [y]] * group
         found = model(rows.x).exp()
         np.testing.assert_allclose(found, expected.reshape(len(x), -1), rtol=2e-3, atol=1e-4)
         torch.testing.assert_close(found.sum(1), torch.ones(len(x)))
-        held = rows.folds == fold
-        torch.testing.assert_close(unseen[held], found[held], rtol=0, atol=0)
+        own_fold = rows.folds == fold
+        torch.testing.assert_close(out_of_fold[own_fold], found[own_fold], rtol=0, atol=0)
 
 
 def test_a_row_has_no_part_in_its_own_prediction(monkeypatch):
     # One round each: the number of rounds is chosen by all rows.
-    monkeypatch.setattr(TreeSettings, "of_groups", lambda self: replace(self, colsample_bytree=1.0))
-    settings, rows = replace(QUICK, n_estimators=1), make_cells()
-    _, unseen = fit(rows, settings)
+    monkeypatch.setattr(
+        TreeSettings, "for_groups", lambda self: replace(self, colsample_bytree=1.0)
+    )
+    settings, rows = replace(QUICK, n_estimators=1), make_joint_rows()
+    _, out_of_fold = fit(rows, settings)
     for shift in (1, 2, 3):
-        changed = rows.cells.clone()
-        changed[7] = (rows.cells[7] + shift) % 4
-        _, other = fit(replace(rows, cells=changed), settings)
-        torch.testing.assert_close(unseen[7], other[7], rtol=0, atol=0)
-        assert not torch.equal(unseen[8], other[8])  # but in those of other folds
+        changed = rows.targets.clone()
+        changed[7] = (rows.targets[7] + shift) % 4
+        _, other = fit(replace(rows, targets=changed), settings)
+        torch.testing.assert_close(out_of_fold[7], other[7], rtol=0, atol=0)
+        assert not torch.equal(out_of_fold[8], other[8])  # but in those of other folds
     weight = torch.where(rows.folds == rows.folds[7], 1e-3, 1.0)  # nor have those of its fold
     _, weighted = fit(replace(rows, sample_weight=weight), settings)
     own = rows.folds == rows.folds[7]
-    torch.testing.assert_close(unseen[own], weighted[own], rtol=0, atol=0)
-    assert not torch.equal(unseen[~own], weighted[~own])
+    torch.testing.assert_close(out_of_fold[own], weighted[own], rtol=0, atol=0)
+    assert not torch.equal(out_of_fold[~own], weighted[~own])
 
 
 def test_a_weight_of_two_is_the_row_twice():
-    rows = make_cells(n_folds=2, weighted=True)
+    rows = make_joint_rows(n_folds=2, weighted=True)
     weight = rows.weight.long()
     again = torch.arange(len(rows.x)).repeat_interleave(weight)
     repeated = replace(
         rows,
         x=rows.x[again],
-        cells=rows.cells[again],
+        targets=rows.targets[again],
         folds=rows.folds[again],
         sample_weight=None,
     )
-    _, unseen = fit(rows)
+    _, out_of_fold = fit(rows)
     _, expected = fit(repeated)
-    torch.testing.assert_close(unseen[again], expected, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(out_of_fold[again], expected, rtol=1e-3, atol=1e-4)
     _, plain = fit(replace(rows, sample_weight=None))
-    assert not torch.allclose(unseen, plain, rtol=1e-2, atol=1e-3)
+    assert not torch.allclose(out_of_fold, plain, rtol=1e-2, atol=1e-3)
 
 
 def test_missing_values_and_codes_of_categories_are_split_as_such():
@@ -135,34 +137,34 @@ def test_missing_values_and_codes_of_categories_are_split_as_such():
     number = torch.randn(800, generator=generator)
     is_missing = torch.rand(800, generator=generator) < 0.4
     number[is_missing] = torch.nan
-    rows = make_cells(800)
+    rows = make_joint_rows(800)
     rows = replace(
         rows,
         x=torch.stack([code.float(), number], 1),
-        cells=2 * is_missing.long() + code % 2,
+        targets=2 * is_missing.long() + code % 2,
     )
     settings = TreeSettings(n_estimators=10, max_depth=1, learning_rate=0.5, colsample_bytree=1.0)
     right = []
     for types in (["c", "q"], ["q", "q"]):
-        _, unseen = fit(rows, settings, types)
-        assert unseen.isfinite().all()
-        cells = unseen.unflatten(1, (2, 2))
-        group_is_right = (cells.sum(2)[:, 1] > 0.5) == is_missing
+        _, out_of_fold = fit(rows, settings, types)
+        assert out_of_fold.isfinite().all()
+        joint = out_of_fold.unflatten(1, (2, 2))
+        group_is_right = (joint.sum(2)[:, 1] > 0.5) == is_missing
         assert group_is_right.float().mean() > 0.99
-        right.append(float(((cells.sum(1)[:, 1] > 0.5) == (code % 2 == 1)).float().mean()))
+        right.append(float(((joint.sum(1)[:, 1] > 0.5) == (code % 2 == 1)).float().mean()))
     assert right[0] > 0.95 > 0.8 > right[1]
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
-def test_it_tells_of_its_steps(k):
-    told, rows = [], make_cells(k=k)
-    kind = make_kind(rows)
-    kind.fit(rows, lambda: told.append(1))
-    assert len(told) == kind.steps == 6
+def test_it_reports_its_steps(k):
+    steps, rows = [], make_joint_rows(k=k)
+    learner = make_learner(rows)
+    learner.fit(rows, lambda: steps.append(1))
+    assert len(steps) == learner.steps == 6
 
 
 def test_trees_are_the_same_on_any_number_of_threads():
-    rows, found = make_cells(), []
+    rows, found = make_joint_rows(), []
     for n in (1, 2):
         with torch_threads(n):
             found.append(fit(rows)[1])
@@ -170,16 +172,16 @@ def test_trees_are_the_same_on_any_number_of_threads():
 
 
 def test_a_fold_that_lacks_a_class_is_no_trouble():
-    rows = make_cells(60)
-    cells = torch.where(rows.folds == 0, rows.cells % 2, rows.cells - rows.cells % 2)
-    _, unseen = fit(replace(rows, cells=cells))
-    assert unseen.isfinite().all()
-    torch.testing.assert_close(unseen.sum(1), torch.ones(60))
+    rows = make_joint_rows(60)
+    targets = torch.where(rows.folds == 0, rows.targets % 2, rows.targets - rows.targets % 2)
+    _, out_of_fold = fit(replace(rows, targets=targets))
+    assert out_of_fold.isfinite().all()
+    torch.testing.assert_close(out_of_fold.sum(1), torch.ones(60))
 
 
-def test_cells_are_in_the_type_of_the_inputs():
-    rows = make_cells()
+def test_probabilities_are_in_the_type_of_the_inputs():
+    rows = make_joint_rows()
     model = fit(rows)[0][0]
-    assert isinstance(model, TreeCells)
+    assert isinstance(model, JointTrees)
     assert model(rows.x.double()).dtype == torch.float64
     assert model(rows.x[:0]).shape == (0, 4)

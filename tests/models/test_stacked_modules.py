@@ -1,6 +1,6 @@
 import pytest
 import torch
-from tests.models.populations import AT_ONCE, MODULES, Flat, Tied, dropping, normed
+from tests.models.populations import MODULES, TOGETHER, Flat, Tied, dropping, normed
 from torch import nn
 
 from apfex.models import StackedModules
@@ -8,8 +8,8 @@ from apfex.models import StackedModules
 X = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
 
 
-def slopes(population, x, at_once):
-    population._is_stacked = {True: at_once}
+def gradients(population, x, together):
+    population._is_stacked = {True: together}
     torch.manual_seed(5)
     scores = population.scores(x)
     (scores * torch.arange(1.0, 1 + scores.numel()).view_as(scores)).sum().backward()
@@ -17,12 +17,12 @@ def slopes(population, x, at_once):
 
 
 @pytest.mark.parametrize("c", [1, 3])
-@pytest.mark.parametrize("name", [*AT_ONCE, "convolution"])
-def test_all_at_once_equals_one_after_another(name, c):
+@pytest.mark.parametrize("name", [*TOGETHER, "convolution"])
+def test_together_equals_one_by_one(name, c):
     """Scores and gradients, in training: dropout draws the same numbers both ways."""
     found, expected = (
-        slopes(StackedModules(MODULES[name], 3, c, 4, seed=0), X, at_once)
-        for at_once in (True, False)
+        gradients(StackedModules(MODULES[name], 3, c, 4, seed=0), X, together)
+        for together in (True, False)
     )
     torch.testing.assert_close(found, expected)
 
@@ -32,7 +32,7 @@ def test_stacked_where_that_is_possible(name):
     population = StackedModules(MODULES[name], 3, 1, 3, seed=0)
     population.train()
     population.scores(X)
-    assert population._is_stacked == {True: name in AT_ONCE}
+    assert population._is_stacked == {True: name in TOGETHER}
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -51,7 +51,7 @@ def test_in_training_a_population_does_what_its_modules_do(name):
         torch.testing.assert_close(population.member(i).state_dict(), module.state_dict())
 
 
-def test_the_first_look_leaves_generator_and_statistics_alone():
+def test_the_first_call_leaves_generator_and_statistics_alone():
     for factory in (dropping, normed):
         found = []
         for decided in ({}, {True: factory is dropping}):
@@ -64,11 +64,11 @@ def test_the_first_look_leaves_generator_and_statistics_alone():
         torch.testing.assert_close(*found)
 
 
-@pytest.mark.parametrize("at_once", [False, True])
-def test_tied_parameters_stay_tied(at_once):
+@pytest.mark.parametrize("together", [False, True])
+def test_tied_parameters_stay_tied(together):
     population = StackedModules(Tied, 3, 1, 2, seed=0)
     assert len(population.parameters()) == 3
-    slopes(population, X, at_once)
+    gradients(population, X, together)
     with torch.no_grad():
         for parameter in population.parameters():
             assert parameter.grad is not None
@@ -93,10 +93,10 @@ def test_frozen_parameters_stay_frozen():
     assert len(some.parameters()) == 2
 
 
-@pytest.mark.parametrize("at_once", [False, True])
-def test_a_module_may_give_a_flat_column(at_once):
+@pytest.mark.parametrize("together", [False, True])
+def test_a_module_may_give_a_flat_column(together):
     population = StackedModules(Flat, 3, 1, 2, seed=0)
-    population._is_stacked = {True: at_once}
+    population._is_stacked = {True: together}
     assert population.scores(torch.ones(4, 3)).shape == (2, 4)
 
 
@@ -110,10 +110,10 @@ def test_what_a_factory_makes_is_left_as_it_is():
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_around_a_module_all_start_equal_to_it(name):
+def test_copies_of_a_module_all_start_equal_to_it(name):
     module = MODULES[name](3, 1).eval()
     before = {key: value.clone() for key, value in module.state_dict().items()}
-    population = StackedModules.around(module, 3, n_outputs=1)
+    population = StackedModules.copies_of(module, 3, n_outputs=1)
     torch.testing.assert_close(population.scores(X), module(X).squeeze(1).expand(3, -1))
     population.train()
     population.scores(X).sum().backward()
@@ -127,22 +127,22 @@ def test_modules_of_another_kind_or_shape_are_refused():
     with pytest.raises(TypeError, match="factory must make"):
         StackedModules(lambda *_: None, 3, 1, 2, seed=0)  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match=r"module must be an nn\.Module, got str"):
-        StackedModules.around("net", 2, 1)  # pyright: ignore[reportArgumentType]
+        StackedModules.copies_of("net", 2, 1)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="must have a parameter that requires a gradient"):
-        StackedModules.around(nn.ReLU(), 2, 1)
+        StackedModules.copies_of(nn.ReLU(), 2, 1)
     widths = iter([4, 5])
     with pytest.raises(ValueError, match=r"modules of one shape, got .*\(4, 3\).*\(5, 3\)"):
         StackedModules(lambda d, _: nn.Linear(d, next(widths)), 3, 1, 2, seed=0)
 
 
-@pytest.mark.parametrize("at_once", [False, True])
-def test_outputs_of_another_shape_are_refused(at_once):
-    wide = StackedModules.around(nn.Linear(3, 2), 2, n_outputs=1)
-    wide._is_stacked = {True: at_once}
+@pytest.mark.parametrize("together", [False, True])
+def test_outputs_of_another_shape_are_refused(together):
+    wide = StackedModules.copies_of(nn.Linear(3, 2), 2, n_outputs=1)
+    wide._is_stacked = {True: together}
     with pytest.raises(ValueError, match=r"outputs of shape \[4, 1\], got \[4, 2\]"):
         wide.scores(torch.ones(4, 3))
 
 
 def test_an_error_within_a_module_is_the_modules_own():
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
-        StackedModules.around(nn.Linear(5, 1), 2, 1).scores(X)
+        StackedModules.copies_of(nn.Linear(5, 1), 2, 1).scores(X)

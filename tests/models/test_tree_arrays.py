@@ -14,7 +14,7 @@ X = np.c_[RNG.normal(size=(300, 2)), RNG.integers(0, 6, 300)].astype(np.float32)
 X[RNG.random(X.shape) < 0.1] = np.nan
 Y = (np.nan_to_num(X[:, 2]) % 2 == 1) ^ (np.nan_to_num(X[:, 0]) > 0)
 NEW = X[::-1].copy()
-KINDS = {
+OBJECTIVES = {
     "two classes": {"objective": "binary:logistic"},
     "several": {"objective": "multi:softprob", "num_class": 3},
     "several numbers": {"objective": "reg:squarederror", "num_target": 2, "base_score": 0.25},
@@ -31,14 +31,14 @@ def grow(given, rounds=4, types=("q", "q", "c"), table=X):
     return Trees(xgboost.train({"max_depth": 3, "nthread": 1, **given}, data, rounds))
 
 
-@pytest.mark.parametrize("given", KINDS.values(), ids=KINDS.keys())
+@pytest.mark.parametrize("given", OBJECTIVES.values(), ids=OBJECTIVES.keys())
 def test_arrays_say_what_xgboost_says(given):
     trees = grow(given)
     margins = trees.to_arrays().margins(NEW)
     np.testing.assert_allclose(margins, trees(torch.from_numpy(NEW)).numpy(), atol=1e-5)
 
 
-@pytest.mark.parametrize("given", KINDS.values(), ids=KINDS.keys())
+@pytest.mark.parametrize("given", OBJECTIVES.values(), ids=OBJECTIVES.keys())
 def test_json_gives_back_every_bit(given):
     trees = grow(given)
     again = Trees.from_json(trees.to_json())
@@ -48,7 +48,7 @@ def test_json_gives_back_every_bit(given):
 
 def test_leaves_that_are_vectors_are_stored_but_no_arrays():
     table = np.nan_to_num(X)
-    given = {**KINDS["several"], "multi_strategy": "multi_output_tree", "tree_method": "hist"}
+    given = {**OBJECTIVES["several"], "multi_strategy": "multi_output_tree", "tree_method": "hist"}
     trees = grow(given, types=("q", "q", "q"), table=table)
     again = Trees.from_json(trees.to_json())
     assert again(torch.from_numpy(table)).equal(trees(torch.from_numpy(table)))
@@ -68,7 +68,7 @@ def test_what_is_no_booster_is_refused(data):
 
 
 def test_a_slice_of_the_rounds_is_whole():
-    trees = Trees(grow(KINDS["several"], rounds=6).booster[:3])
+    trees = Trees(grow(OBJECTIVES["several"], rounds=6).booster[:3])
     assert len(trees.to_arrays().trees) == 9
     again = Trees.from_json(trees.to_json())
     assert again(torch.from_numpy(NEW)).equal(trees(torch.from_numpy(NEW)))

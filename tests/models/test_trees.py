@@ -14,17 +14,18 @@ import torch
 from tests.estimator.tables import DATA, quick
 from tests.models.rows import QUICK, make_rows, torch_threads
 
-from apfex.models import Trees, TreeSettings, grow_trunk, import_xgboost
-from apfex.models._trees import side_by_side
+from apfex.models import Trees, TreeSettings, import_xgboost
+from apfex.models._trees import in_parallel
 
 
 @pytest.fixture(scope="module", params=[2, 3], ids=["two classes", "three classes"])
 def trees(request):
     rows = make_rows(n_classes=request.param)
-    return grow_trunk(rows, rows, request.param, QUICK, ["q"] * 4)
+    return Trees.fit(rows, rows, request.param, QUICK, ["q"] * 4)
 
 
 X = make_rows(seed=5).x
+MANY = replace(QUICK, n_estimators=80, learning_rate=0.4)
 
 
 class TestTrees:
@@ -91,30 +92,30 @@ class TestSettings:
     def test_trees_of_groups_are_free_of_the_labels_constraints(self):
         bound = replace(QUICK, monotone_constraints=(1, 0))
         assert "monotone_constraints" in bound.parameters()
-        assert "monotone_constraints" not in bound.of_groups().parameters()
+        assert "monotone_constraints" not in bound.for_groups().parameters()
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
-def test_work_side_by_side_keeps_its_order(n_threads):
+def test_work_in_parallel_keeps_its_order(n_threads):
     def work(thing):
         time.sleep(0.02 * (3 - thing))
         return thing
 
     with torch_threads(n_threads):
-        assert list(side_by_side(work, range(4))) == [0, 1, 2, 3]
-        assert list(side_by_side(work, [])) == []
+        assert list(in_parallel(work, range(4))) == [0, 1, 2, 3]
+        assert list(in_parallel(work, [])) == []
 
 
 def test_work_runs_on_as_many_threads_as_torch_uses():
     together = threading.Barrier(2, timeout=20)
     with torch_threads(2):
-        places = list(side_by_side(lambda _: together.wait(), range(2)))  # one alone would wait
+        places = list(in_parallel(lambda _: together.wait(), range(2)))  # one alone would wait
     assert sorted(places) == [0, 1]
 
 
 def test_errors_of_work_come_through():
     with pytest.raises(ZeroDivisionError):
-        list(side_by_side(lambda thing: 1 / thing, [1, 0]))
+        list(in_parallel(lambda thing: 1 / thing, [1, 0]))
 
 
 class TestWithoutXGBoost:
@@ -149,6 +150,56 @@ class TestWithoutXGBoost:
 
 def test_a_module_of_trees_has_nothing_to_train():
     rows = make_rows()
-    trees = grow_trunk(rows, rows, 2, QUICK, ["q"] * 4)
+    trees = Trees.fit(rows, rows, 2, QUICK, ["q"] * 4)
     assert isinstance(trees, Trees)
     assert list(trees.parameters()) == []
+
+
+def losses_after_each_round(trees, rows, settings):
+    """Weighted cross-entropy on rows by slices of the ensemble."""
+    share = rows.weights() / rows.weights().sum()
+    found = []
+    for rounds in range(1, settings.n_estimators + 1):
+        margins = trees.booster[:rounds].inplace_predict(rows.x.numpy(), predict_type="margin")
+        scores = torch.from_numpy(margins).reshape(len(rows.y), -1)
+        if scores.shape[1] == 1:
+            scores = torch.cat([torch.zeros_like(scores), scores], 1)
+        loss = torch.nn.functional.cross_entropy(scores, rows.y, reduction="none")
+        found.append(float((loss * share).sum()))
+    return found
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_fitting_stops_at_the_least_loss_on_validation_rows(n_classes, weighted):
+    rows, validation = (make_rows(300, 4, n_classes, seed=s, weighted=weighted) for s in (0, 1))
+    trees = Trees.fit(rows, validation, n_classes, MANY, ["q"] * 4)
+    n_rounds = trees.booster.num_boosted_rounds()
+    assert 1 < n_rounds < MANY.n_estimators
+    # On its own rows the loss falls on, so there all rounds are kept, and the first are the same.
+    whole = Trees.fit(rows, rows, n_classes, MANY, ["q"] * 4)
+    assert whole.booster.num_boosted_rounds() > n_rounds
+    losses = losses_after_each_round(whole, validation, replace(MANY, n_estimators=n_rounds + 5))
+    assert int(np.argmin(losses)) + 1 == n_rounds
+    prefix = whole.booster[:n_rounds].inplace_predict(rows.x.numpy(), predict_type="margin")
+    assert trees(rows.x).shape == (300, 1 if n_classes == 2 else 3)
+    np.testing.assert_array_equal(trees(rows.x).numpy(), prefix.reshape(300, -1))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_weight_of_two_is_the_row_twice(n_classes):
+    rows, validation = (make_rows(300, 4, n_classes, seed=s, weighted=True) for s in (0, 1))
+
+    def margins(change):
+        trees = Trees.fit(change(rows), change(validation), n_classes, MANY, ["q"] * 4)
+        return trees(validation.x)
+
+    def plain(part):
+        return replace(part, sample_weight=None)
+
+    def repeated(part):
+        return plain(part.take(torch.arange(300).repeat_interleave(part.weights().long())))
+
+    weighted = margins(lambda part: part)
+    torch.testing.assert_close(weighted, margins(repeated), rtol=1e-3, atol=1e-3)
+    assert not torch.allclose(weighted, margins(plain), rtol=1e-2, atol=1e-2)

@@ -1,75 +1,60 @@
 """Stacked networks, boosted trees, joint models of group and label, and decision rules on them."""
 
-from apfex.models._boosting import BoostedMembers, RepairedTrees, boost_members
-from apfex.models._decision_rules import (
-    Evidence,
-    RuleSettings,
-    Watch,
-    fit_rules,
-    given_groups,
-    rule_scores,
-)
-from apfex.models._gap_weights import Aims, weight_ladder
-from apfex.models._grow import grow_trunk
-from apfex.models._joint_learners import TreeCells, TreeKind
-from apfex.models._joint_model import (
-    CellKind,
-    CellModel,
-    CellRows,
+from apfex.models._adam import Adam
+from apfex.models._boosting import BoostedMembers, BoostedModel, StrategyGradient, boost_members
+from apfex.models._decision_rules import RuleModel, fit_rules, rule_scores
+from apfex.models._joint_learners import (
+    ColumnsLearner,
     ColumnsModel,
-    OfColumns,
-    RuleModel,
-    fit_cells,
+    JointTrees,
+    TreeLearner,
+    network_learners,
 )
-from apfex.models._joint_networks import NetworkKind, network_kinds
-from apfex.models._penalized_loss import Pressure
-from apfex.models._population import Population
-from apfex.models._rows import TrainingRows
-from apfex.models._running import RunningMasses
+from apfex.models._joint_model import (
+    JointLearner,
+    JointModel,
+    OutOfFoldPredictions,
+    fit_joint_model,
+    given_groups,
+)
+from apfex.models._penalized_loss import GapWeights, PenalizedLoss, weight_grid
+from apfex.models._rows import JointRows, TrainingRows
 from apfex.models._stacked_mlp import StackedMLP
 from apfex.models._stacked_modules import StackedModules
-from apfex.models._strategic import Strategic
 from apfex.models._training import TrainingSettings, train_population
-from apfex.models._tree_arrays import EnsembleArrays, TreeArrays
-from apfex.models._trees import Trees, TreeSettings, import_xgboost, quantise
+from apfex.models._tree_arrays import TreeArrays
+from apfex.models._trees import Trees, TreeSettings, import_xgboost
 
 __all__ = [
-    "Aims",
+    "Adam",
     "BoostedMembers",
-    "CellKind",
-    "CellModel",
-    "CellRows",
+    "BoostedModel",
+    "ColumnsLearner",
     "ColumnsModel",
-    "EnsembleArrays",
-    "Evidence",
-    "NetworkKind",
-    "OfColumns",
-    "Population",
-    "Pressure",
-    "RepairedTrees",
+    "GapWeights",
+    "JointLearner",
+    "JointModel",
+    "JointRows",
+    "JointTrees",
+    "OutOfFoldPredictions",
+    "PenalizedLoss",
     "RuleModel",
-    "RuleSettings",
-    "RunningMasses",
     "StackedMLP",
     "StackedModules",
-    "Strategic",
+    "StrategyGradient",
     "TrainingRows",
     "TrainingSettings",
     "TreeArrays",
-    "TreeCells",
-    "TreeKind",
+    "TreeLearner",
     "TreeSettings",
     "Trees",
-    "Watch",
     "boost_members",
-    "fit_cells",
+    "fit_joint_model",
     "fit_rules",
     "given_groups",
-    "grow_trunk",
     "import_xgboost",
-    "network_kinds",
-    "quantise",
+    "network_learners",
     "rule_scores",
     "train_population",
-    "weight_ladder",
+    "weight_grid",
 ]

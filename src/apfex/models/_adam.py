@@ -1,99 +1,96 @@
-"""AdamW for stacked parameters, with a rate that falls along a cosine."""
+"""Adam for tensors whose first axis is the member of a population."""
 
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Sequence
 from typing import final
 
 import torch
-from torch import Tensor, nn
-
-_BETAS = (0.9, 0.999)
-_EPSILON = 1e-8
+from torch import Tensor
 
 
 @final
-class StackedAdamW:
-    """AdamW for parameters whose first axis is the member.
+class Adam:
+    """Adam with decoupled weight decay (AdamW); the caller gives the learning rate of each step.
 
-    The numbers of ``torch.optim.AdamW`` with ``CosineAnnealingLR``, whose import alone takes
-    seconds. A parameter that got no gradient counts as one with a gradient of zero, so that a
-    member learns the same whether or not another one uses that parameter.
+    The arithmetic is that of ``torch.optim.AdamW``, whose import alone takes seconds.
 
     Parameters
     ----------
-    parameters : sequence of Parameters of shape [b, ...]
-    learning_rate, weight_decay : float
-    n_steps : int
-        After which the rate has fallen to zero.
+    parameters : sequence of Tensors
+        Changed in place.
+    weight_decay : float
+    betas : pair of float
+        How much of the running means of gradients and of their squares each step keeps.
+    epsilon : float
+        Added to the root of the mean square; gradients far below it move nothing.
 
     Examples
     --------
-    >>> weight = nn.Parameter(torch.ones(2, 3))
-    >>> optimizer = StackedAdamW([weight], learning_rate=0.1, weight_decay=0.0, n_steps=10)
-    >>> weight.sum().backward()
-    >>> optimizer.step()
-    >>> weight[0]
-    tensor([0.9000, 0.9000, 0.9000], grad_fn=<SelectBackward0>)
+    >>> weight = torch.ones(3)
+    >>> optimizer = Adam([weight])
+    >>> optimizer.step([torch.tensor([2.0, 5.0, -1.0])], learning_rate=0.1)
+    >>> weight
+    tensor([0.9000, 0.9000, 1.1000])
     """
 
     def __init__(
         self,
-        parameters: Sequence[nn.Parameter],
-        learning_rate: float,
-        weight_decay: float,
-        n_steps: int,
+        parameters: Sequence[Tensor],
+        weight_decay: float = 0.0,
+        betas: tuple[float, float] = (0.9, 0.999),
+        epsilon: float = 1e-8,
     ) -> None:
         self._parameters = list(parameters)
-        self._learning_rate, self._weight_decay = learning_rate, weight_decay
-        self._n_steps, self._steps = n_steps, 0
+        self._weight_decay, self._betas, self._epsilon = weight_decay, betas, epsilon
         self._means = [torch.zeros_like(p, requires_grad=False) for p in parameters]
         self._squares = [torch.zeros_like(p, requires_grad=False) for p in parameters]
+        self._steps = 0
 
-    @property
-    def rate(self) -> float:
-        """Learning rate of the next step."""
-        return self._learning_rate * (1 + math.cos(math.pi * self._steps / self._n_steps)) / 2
+    def step(self, gradients: Sequence[Tensor | None], learning_rate: float) -> None:
+        """Move the parameters against their gradients.
 
-    def zero_grad(self) -> None:
-        """Forget the gradients."""
-        for parameter in self._parameters:
-            parameter.grad = None
-
-    def step(self) -> None:
-        """Move the parameters by their gradients."""
-        rate = self.rate
+        None counts as a gradient of zero, so that a member learns the same whether or not another
+        member uses that parameter.
+        """
         self._steps += 1
+        # The fused kernel takes parameters of one dtype at a time.
         for dtype in dict.fromkeys(p.dtype for p in self._parameters):
-            self._move([i for i, p in enumerate(self._parameters) if p.dtype == dtype], rate)
+            self._step(
+                [i for i, p in enumerate(self._parameters) if p.dtype == dtype],
+                gradients,
+                learning_rate,
+            )
 
-    def of_members(self, members: Tensor, parameters: Sequence[nn.Parameter]) -> StackedAdamW:
-        """The optimizer of some of the members, whose parameters are given, in mid-course."""
+    def of_members(self, members: Tensor, parameters: Sequence[Tensor]) -> Adam:
+        """Return the optimizer of some of the members, with their parameters, in mid-course."""
         taken = copy.copy(self)
         taken._parameters = list(parameters)
         taken._means = [mean[members] for mean in self._means]
         taken._squares = [square[members] for square in self._squares]
         return taken
 
-    def _move(self, places: Sequence[int], rate: float) -> None:
-        """One fused kernel, which exists for parameters of one dtype and device."""
-        parameters: list[Tensor] = [self._parameters[i] for i in places]
+    def _step(
+        self, places: Sequence[int], gradients: Sequence[Tensor | None], learning_rate: float
+    ) -> None:
+        parameters = [self._parameters[i] for i in places]
+        own = [gradients[i] for i in places]
+        pairs = zip(parameters, own, strict=True)
         count = torch.full((), self._steps, dtype=torch.float32, device=parameters[0].device)
         with torch.no_grad():
             torch._fused_adamw_(  # pyright: ignore[reportPrivateImportUsage]
                 parameters,
-                [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters],
+                [torch.zeros_like(p) if g is None else g for p, g in pairs],
                 [self._means[i] for i in places],
                 [self._squares[i] for i in places],
                 [],
                 [count] * len(places),
-                lr=rate,
-                beta1=_BETAS[0],
-                beta2=_BETAS[1],
+                lr=learning_rate,
+                beta1=self._betas[0],
+                beta2=self._betas[1],
                 weight_decay=self._weight_decay,
-                eps=_EPSILON,
+                eps=self._epsilon,
                 amsgrad=False,
                 maximize=False,
             )

@@ -1,4 +1,4 @@
-"""Boosting under several aims: every round is a step in prediction space."""
+"""Boosting members on a common base model, each round along a gradient by their scores."""
 
 from __future__ import annotations
 
@@ -11,200 +11,192 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from apfex.constraints import Constraint
+from apfex.history import History
 from apfex.models._rows import TrainingRows
 from apfex.models._trees import (
     Trees,
     TreeSettings,
     import_xgboost,
-    quantise,
-    side_by_side,
-    unbinned,
+    in_parallel,
+    plain_matrix,
+    quantile_matrix,
 )
+from apfex.optimizer import APFEx
+from apfex.strategies import Strategy
 
 if TYPE_CHECKING:
     from xgboost import Booster, DMatrix
 
-Steer = Callable[[Tensor], Tensor]
-"""From scores [b, n] or [b, n, c] to the slope of every member's mean loss by them."""
+Losses = Callable[[Tensor], Sequence[Tensor]]
+"""From scores [n] or [n, c] to the losses, the task's first."""
+Constraints = Callable[[Tensor], Sequence[Constraint]]
+"""From scores to the constraints of a round."""
 _LEAST_CURVATURE = 1e-6
 
 
 @final
-class RepairedTrees(nn.Module):
-    """Scores of a trunk, plus those of trees on top.
+class BoostedModel(nn.Module):
+    """Scores of a base model, plus those of trees that were boosted on top of it.
 
     Parameters
     ----------
-    trunk, repair : modules
+    base, boosted : modules
         One score each, or c for several classes.
 
     Examples
     --------
-    >>> RepairedTrees(nn.Linear(2, 1), nn.Linear(2, 1))(torch.zeros(3, 2)).shape
+    >>> BoostedModel(nn.Linear(2, 1), nn.Linear(2, 1))(torch.zeros(3, 2)).shape
     torch.Size([3, 1])
     """
 
-    def __init__(self, trunk: nn.Module, repair: nn.Module) -> None:
+    def __init__(self, base: nn.Module, boosted: nn.Module) -> None:
         super().__init__()
-        self.trunk, self.repair = trunk, repair
+        self.base, self.boosted = base, boosted
 
     def forward(self, x: Tensor) -> Tensor:
-        """Scores [n, 1], or [n, c]."""
-        return self.trunk(x) + self.repair(x)
+        """Return scores [n, 1], or [n, c]."""
+        return self.base(x) + self.boosted(x)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class BoostedMembers:
-    """Members on a common trunk, as they are after some rounds.
+    """Members on a common base model, after some rounds.
 
     Attributes
     ----------
-    trunk : module
+    base : module
     boosters : sequence of xgboost.Booster
         Trees of each member; those of later rounds do not count.
     rounds : Tensor of shape [b]
-        Of each member; fewer for one that has stopped.
+        Number of rounds of each member; fewer for one that has stopped.
     scores : Tensor of shape [b, n] or [b, n, c]
-        For the training rows.
-    held : Tensor, like the scores
-        For the rows that are watched; empty if there are none.
+        Scores of the training rows.
+    validation_scores : Tensor, like the scores
+        Scores of the validation rows; empty if there are none.
 
     Examples
     --------
-    >>> trunk = nn.Linear(2, 1)
-    >>> start = torch.zeros(1, 5)
-    >>> BoostedMembers(trunk, [], torch.tensor([0]), start, start).member(0) is trunk
+    >>> base, start = nn.Linear(2, 1), torch.zeros(1, 5)
+    >>> BoostedMembers(base, [], torch.tensor([0]), start, start).member(0) is base
     True
     """
 
-    trunk: nn.Module
+    base: nn.Module
     boosters: Sequence[Booster]
     rounds: Tensor
     scores: Tensor
-    held: Tensor
+    validation_scores: Tensor
 
     def without_scores(self) -> BoostedMembers:
-        """The same, to be kept: scores of many rounds would fill the memory."""
-        return replace(self, scores=self.scores[:, :0], held=self.held[:, :0])
+        """Return the same members to be kept: the scores of many rounds would fill the memory."""
+        return replace(self, scores=self.scores[:, :0], validation_scores=self.scores[:, :0])
 
     def member(self, index: int) -> nn.Module:
-        """A member as a module of its own."""
+        """Return a member as a module of its own."""
         rounds = int(self.rounds[index])
         if not rounds:
-            return self.trunk
-        return RepairedTrees(self.trunk, Trees(self.boosters[index][:rounds]))
+            return self.base
+        return BoostedModel(self.base, Trees(self.boosters[index][:rounds]))
 
 
 def boost_members(
-    trunk: nn.Module,
+    base: nn.Module,
     rows: TrainingRows,
-    steer: Steer,
+    gradient: Callable[[Tensor], Tensor],
     n_members: int,
     settings: TreeSettings,
     feature_types: Sequence[str],
     *,
-    watched: Tensor | None = None,
+    validation: Tensor | None = None,
     on_round: Callable[[BoostedMembers], Tensor | None] | None = None,
 ) -> BoostedMembers:
-    """Grow trees for all members on top of a trunk, each round where ``steer`` says.
+    """Boost trees for all members on top of a base model, each round against a gradient.
 
     Parameters
     ----------
-    trunk : module
+    base : module
         From inputs [n, d] to scores [n, 1], or [n, c]; it stays as it is.
     rows : TrainingRows
-    steer : callable
-        Slopes of the losses by the scores; a round goes against them. :class:`Strategic` asks a
-        strategy; :class:`~apfex.models.Pressure` has fixed weights.
+    gradient : callable
+        From scores [b, n] or [b, n, c] to the gradient of each member's mean loss by them:
+        :meth:`PenalizedLoss.gradient` for fixed weights, :class:`StrategyGradient` for a strategy.
     n_members : int
     settings : TreeSettings
     feature_types : sequence of str
         "q" or "c" for each input: a quantity, or a category's code.
-    watched : Tensor of shape [m, d], optional
-        Other rows whose scores are kept up to date.
+    validation : Tensor of shape [m, d], optional
+        Inputs of validation rows, whose scores are kept up to date.
     on_round : callable, optional
-        Called before the first round and after each; it may say which members go on, a bool
+        Called before the first round and after each; it may return which members go on, a bool
         Tensor [b].
 
     Notes
     -----
     Leaves are Newton steps with the curvature of the cross-entropy alone: fairness losses curve
     either way, and counting only where they curve upwards shortens the steps. All members share
-    the inputs' bins.
+    the bins of the inputs.
 
     Examples
     --------
     >>> x, y = torch.randn(60, 2), torch.arange(60) % 2
     >>> rows = TrainingRows(x, y, torch.zeros(0, 60, dtype=torch.int64), ())
-    >>> settings = TreeSettings.for_rows(60, n_estimators=3)
-    >>> def steer(scores):
-    ...     return (torch.sigmoid(scores) - y) / 60
-    >>> members = boost_members(nn.Linear(2, 1), rows, steer, 2, settings, ("q", "q"))
+    >>> settings, gradient = TreeSettings.for_rows(60), lambda s: (torch.sigmoid(s) - y) / 60
+    >>> members = boost_members(nn.Linear(2, 1), rows, gradient, 2, settings, ("q", "q"))
     >>> members.member(1)(x).shape
     torch.Size([60, 1])
     """
-    data = quantise(_array(rows.x), feature_types)
-    seen, new = (
-        _Scores.of(trunk, x, n_members)
-        for x in (rows.x, rows.x[:0] if watched is None else watched)
-    )
-    matrices = [data] if watched is None else [data, unbinned(_array(watched), feature_types)]
-    parameters = settings.parameters(
-        objective="reg:squarederror", num_target=seen.n_outputs, base_score=0.0
-    )
+    validation = rows.x[:0] if validation is None else validation
+    start, new_start = (_base_scores(base, x, n_members) for x in (rows.x, validation))
+    data = quantile_matrix(_array(rows.x), feature_types)
+    others = [plain_matrix(_array(validation), feature_types)] if len(validation) else []
+    n_outputs = 1 if start.ndim == 2 else start.shape[2]
+    objective = {"objective": "reg:squarederror", "num_target": n_outputs, "base_score": 0.0}
+    parameters = settings.parameters(**objective)
     boosters = [
-        import_xgboost().Booster({**parameters, "seed": settings.seed + member}, matrices)
+        import_xgboost().Booster({**parameters, "seed": settings.seed + member}, [data, *others])
         for member in range(n_members)
     ]
     weight, going = rows.weights(), torch.ones(n_members, dtype=torch.bool)
-    members = BoostedMembers(
-        trunk, boosters, torch.zeros(n_members, dtype=torch.int64), seen.start, new.start
-    )
+    no_rounds = torch.zeros(n_members, dtype=torch.int64)
+    members = BoostedMembers(base, boosters, no_rounds, start, new_start)
     for done in range(settings.n_estimators + 1):
         answer = None if on_round is None else on_round(members)
         going = going if answer is None else going & answer.cpu()
         if done == settings.n_estimators or not going.any():
             return members
-        slopes = steer(members.scores) * weight.sum()
+        slopes = gradient(members.scores) * weight.sum()
         curves = _curvature(members.scores, weight)
         jobs = [
             partial(boosters[i].boost, data, done, grad=_array(slopes[i]), hess=_array(curves[i]))
             for i in going.nonzero().flatten().tolist()
         ]
-        list(side_by_side(lambda job: job(), jobs))
+        list(in_parallel(lambda job: job(), jobs))
         # Scores are read here and never in the jobs: XGBoost keeps its cache of a matrix's margins
         # per thread, and boosting adds the new tree to the cache of its own thread only, so that
         # a thread that boosts misses the rounds that others have boosted. This one boosts none.
-        scores = seen.plus(boosters, data)
-        held = new.start if watched is None else new.plus(boosters, matrices[1])
-        members = BoostedMembers(trunk, boosters, members.rounds + going, scores, held)
+        scores = _add_trees(start, boosters, data)
+        new_scores = _add_trees(new_start, boosters, others[0]) if others else new_start
+        members = BoostedMembers(base, boosters, members.rounds + going, scores, new_scores)
     return members
 
 
-@dataclass(frozen=True, eq=False)
-class _Scores:
-    """Scores of some rows by the trunk, for all members alike."""
+def _base_scores(base: nn.Module, x: Tensor, n_members: int) -> Tensor:
+    """Scores [b, n] or [b, n, c] of the base model, the same for all members."""
+    with torch.no_grad():
+        scores = base(x)
+    shared = scores.squeeze(1) if scores.shape[1] == 1 else scores
+    return shared.expand(n_members, *shared.shape).clone()
 
-    start: Tensor  # [b, n] or [b, n, c]
-    n_outputs: int
 
-    @staticmethod
-    def of(trunk: nn.Module, x: Tensor, n_members: int) -> _Scores:
-        with torch.no_grad():
-            scores = trunk(x)
-        n_outputs = scores.shape[1]
-        shared = scores.squeeze(1) if n_outputs == 1 else scores
-        return _Scores(shared.expand(n_members, *shared.shape).clone(), n_outputs)
-
-    def plus(self, boosters: Sequence[Booster], data: DMatrix) -> Tensor:
-        """With what the members' own trees add."""
-        own = np.stack([booster.predict(data, output_margin=True) for booster in boosters])
-        return self.start + torch.from_numpy(own).to(self.start).reshape(self.start.shape)
+def _add_trees(start: Tensor, boosters: Sequence[Booster], data: DMatrix) -> Tensor:
+    own = np.stack([booster.predict(data, output_margin=True) for booster in boosters])
+    return start + torch.from_numpy(own).to(start).reshape(start.shape)
 
 
 def _curvature(scores: Tensor, weight: Tensor) -> Tensor:
-    """Of the cross-entropy by each score, times the rows' weights."""
+    """Second derivative of the cross-entropy by each score, times the rows' weights."""
     if scores.ndim == 2:
         p = torch.sigmoid(scores)
         return weight * (p * (1 - p)).clamp_min(_LEAST_CURVATURE)
@@ -214,3 +206,95 @@ def _curvature(scores: Tensor, weight: Tensor) -> Tensor:
 
 def _array(values: Tensor) -> np.ndarray:
     return values.detach().cpu().numpy()
+
+
+@final
+class StrategyGradient:
+    """The gradient by the scores that a strategy chooses for each member, to boost trees with.
+
+    Parameters
+    ----------
+    losses : callable
+        From the scores of one member to its losses; the task's first.
+    strategies : sequence of b strategies
+        One for each member.
+    constraints : sequence of b callables, optional
+        From the scores of a member to its constraints, such as "the dp gap is at most 0.03".
+    window : int
+        Rounds over which losses are averaged for the strategy.
+    seed : int
+
+    Notes
+    -----
+    Each round is a step of :class:`~apfex.APFEx` with the scores as parameters: the strategy weighs
+    the scaled gradients of the losses, and active constraints change the direction. The result is
+    given in units of the task's loss, so that all weight on the task is ordinary boosting. Start
+    from a fitted base model: where all scores are equal the fairness gradients vanish, and a
+    min-norm strategy does not move.
+
+    Examples
+    --------
+    >>> from apfex.objectives import CrossEntropy, FairnessLoss
+    >>> from apfex.strategies import ConeProjection
+    >>> y, g = torch.arange(40) % 2, torch.arange(40) // 2 % 2
+    >>> task, dp = CrossEntropy(), FairnessLoss("dp")
+    >>> gradient = StrategyGradient(lambda s: [task(s, y), dp(s, y, g)], [ConeProjection()])
+    >>> gradient(torch.randn(1, 40)).shape
+    torch.Size([1, 40])
+    """
+
+    def __init__(
+        self,
+        losses: Losses,
+        strategies: Sequence[Strategy],
+        constraints: Sequence[Constraints] | None = None,
+        *,
+        window: int = 5,
+        seed: int = 0,
+    ) -> None:
+        if constraints is not None and len(constraints) != len(strategies):
+            raise ValueError(
+                f"constraints must be one for each of the {len(strategies)} strategies, got "
+                f"{len(constraints)}."
+            )
+        self._losses, self._constraints = losses, constraints or [None] * len(strategies)
+        self._members = [
+            _StrategyMember(strategy, window, seed + member)
+            for member, strategy in enumerate(strategies)
+        ]
+
+    @property
+    def histories(self) -> list[History | None]:
+        """What happened to each member; None before the first round."""
+        return [member.optimizer.history for member in self._members]
+
+    def __call__(self, scores: Tensor) -> Tensor:
+        """Return gradients in the shape of the scores, [b, n] or [b, n, c]."""
+        if len(scores) != len(self._members):
+            raise ValueError(
+                f"scores must be of {len(self._members)} members, one for each strategy, got "
+                f"{len(scores)}."
+            )
+        parts = zip(self._members, scores, self._constraints, strict=True)
+        return torch.stack([m.gradient(own, self._losses, bounds) for m, own, bounds in parts])
+
+
+class _StrategyMember:
+    """An optimizer whose parameters are the scores of one member."""
+
+    def __init__(self, strategy: Strategy, window: int, seed: int) -> None:
+        self._scores = torch.nn.Parameter(torch.zeros(0))
+        inner = torch.optim.SGD([self._scores], lr=1.0)
+        self.optimizer = APFEx(inner, strategy, window=window, seed=seed)
+
+    def gradient(self, scores: Tensor, losses: Losses, constraints: Constraints | None) -> Tensor:
+        self._scores.data = scores.detach().clone()
+        found = list(losses(self._scores))
+        bounds = None if constraints is None else constraints(self._scores)
+        self.optimizer.backward(found, constraints=bounds)
+        gradient = self._scores.grad
+        self.optimizer.step()  # counts the round; the scores are those of the trees
+        scales = self.optimizer.scales
+        if gradient is None or scales is None:
+            return torch.zeros_like(scores)
+        return gradient * float(scales.expand(len(found))[0])

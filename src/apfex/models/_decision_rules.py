@@ -1,18 +1,21 @@
-"""Decision rules: every point of the front from the same probabilities of group and label."""
+"""Decision rules: every point of the front from the same joint model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import final
+from dataclasses import dataclass
+from typing import ClassVar, final
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from apfex.models._gap_weights import Aims
+from apfex.models._joint_model import JointModel, OutOfFoldPredictions, given_groups
+from apfex.models._penalized_loss import GapWeights
 from apfex.objectives import gaps_of_masses
 from apfex.rates import GroupIndex
 
+_LEARNING_RATE = 0.04
+"""For up to four groups; less for more, as a score is a sum over all of them."""
 _LEAST_SLOPE = 1e-3
 """Slopes far below this are rounding, which Adam would blow up."""
 _LEAST_MASS = 1e-9
@@ -20,114 +23,82 @@ _LEAST_MASS = 1e-9
 _TINY = 1e-30
 
 
-Watch = Callable[[int, Tensor, Tensor], None]
-"""Sees a step, errors and gaps of all rules, and the lengths of their gradients."""
-
-
 @final
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """What is known of the rows that rules are fitted to.
-
-    Attributes
-    ----------
-    probabilities : Tensor of shape [n, k, c]
-        Of each group and label given the inputs, from models that have not seen the row.
-    cells : int64 Tensor of shape [n]
-        ``group * c + label`` of each row.
-    sample_weight : Tensor of shape [n] or None
-
-    Examples
-    --------
-    >>> known = Evidence(torch.tensor([[[0.4, 0.1], [0.2, 0.3]]]), torch.tensor([3]))
-    >>> known.memberships(trusted_rows=1.0)
-    tensor([[0.4000, 0.1000, 0.2000, 0.6500]])
-    """
-
-    probabilities: Tensor
-    cells: Tensor
-    sample_weight: Tensor | None = None
-
-    def shares(self) -> Tensor:
-        """Weight of each row, summing to one."""
-        weight = self.sample_weight
-        if weight is None:
-            return torch.full_like(self.probabilities[:, 0, 0], 1 / len(self.cells))
-        return (weight / weight.sum()).to(self.probabilities)
-
-    def take(self, rows: Tensor) -> Evidence:
-        """What is known of some of the rows."""
-        weight = None if self.sample_weight is None else self.sample_weight[rows]
-        return Evidence(self.probabilities[rows], self.cells[rows], weight)
-
-    def given_groups(self) -> Evidence:
-        """The same where the group of a row is known: all others have no probability."""
-        c = self.probabilities.shape[2]
-        return replace(self, probabilities=given_groups(self.probabilities, self.cells // c))
-
-    def memberships(self, trusted_rows: float) -> Tensor:
-        """How much each row counts in each cell, shape [n, k * c].
-
-        Between what the row is and what the models say of it: a cell with as many rows of its own
-        as ``trusted_rows`` is halfway, a smaller one is nearer to the models.
-        """
-        flat, shares = self.probabilities.flatten(1), self.shares()
-        effective = 1 / (shares**2).sum()  # Kish
-        own = torch.zeros_like(flat).scatter_(1, self.cells.unsqueeze(1), 1.0)
-        trust = trusted_rows / (trusted_rows + effective * (shares @ own))
-        return torch.lerp(own, flat, trust)
-
-
-@final
-@dataclass(frozen=True)
-class RuleSettings:
-    """How rules are fitted.
-
-    Attributes
-    ----------
-    steps : int
-    trusted_rows : float
-        Rows from which on a cell's own labels count more than what the models say of all rows.
-    softness : pair of float
-        Width of the soft decision at the beginning and at the end, in probabilities.
-    learning_rate : float
-        For up to four groups; less for more, as a score is a sum over all of them.
-
-    Examples
-    --------
-    >>> RuleSettings(steps=10).trusted_rows
-    200.0
-    """
-
-    steps: int = 60
-    trusted_rows: float = 200.0
-    softness: tuple[float, float] = (0.2, 0.02)
-    learning_rate: float = 0.04
-
-
-def fit_rules(
-    evidence: Evidence,
-    aims: Aims,
-    parents: Sequence[Tensor],
-    settings: RuleSettings | None = None,
-    class_weight: Tensor | None = None,
-    watch: Watch | None = None,
-) -> Tensor:
-    """Rules that trade the expected error against gaps, one for each aim.
+class RuleModel(nn.Module):
+    """A decision rule on top of a joint model, with logits as its output.
 
     Parameters
     ----------
-    evidence : Evidence
-    aims : Aims
+    joint : JointModel
+    rule : Tensor of shape [1, k, c], or [c, k, c]
+        A rule with coefficients beyond one is scaled down, so that no score leaves [-1, 1].
+
+    Examples
+    --------
+    >>> joint = JointModel([nn.Linear(3, 4)], [1.0], (2, 2))
+    >>> model = RuleModel(joint, torch.tensor([[[-1.0, 1.0], [-1.0, 1.0]]]))
+    >>> x = torch.randn(5, 3)
+    >>> torch.allclose(torch.sigmoid(model(x)).squeeze(1), joint(x)[:, :, 1].sum(1))
+    True
+    """
+
+    SHARPNESS: ClassVar[float] = 50.0
+    """Of the softplus that keeps scores of several classes positive, and in their order."""
+    SMALLEST: ClassVar[float] = 1e-6
+    """Logits of two classes stay within those of this probability and of one minus it."""
+    rule: Tensor
+
+    def __init__(self, joint: JointModel, rule: Tensor) -> None:
+        super().__init__()
+        self.joint = joint
+        self.register_buffer("rule", rule / rule.abs().max().clamp_min(1.0))
+
+    def forward(self, x: Tensor, groups: Tensor | None = None) -> Tensor:
+        """Return logits [n, 1], or [n, c], with the signs, or the order, of the rule's scores.
+
+        A rule with thresholds per group needs ``groups`` [n], the groups of the rows; -1 where a
+        group is not known.
+        """
+        probabilities = self.joint(x)
+        if groups is not None:
+            probabilities = given_groups(probabilities, groups)
+        scores = probabilities.flatten(1) @ self.rule.flatten(1).T
+        if scores.shape[1] == 1:
+            return torch.logit((1 + scores) / 2, eps=self.SMALLEST)
+        return torch.nn.functional.softplus(scores, beta=self.SHARPNESS).log()
+
+
+def fit_rules(
+    predictions: OutOfFoldPredictions,
+    weights: GapWeights,
+    parents: Sequence[Tensor],
+    *,
+    class_weight: Tensor | None = None,
+    steps: int = 60,
+    trusted_rows: float = 200.0,
+    softness: tuple[float, float] = (0.2, 0.02),
+    on_step: Callable[[int, Tensor, Tensor], None] | None = None,
+) -> Tensor:
+    """Fit rules that trade the expected error against gaps, one for each row of weights.
+
+    Parameters
+    ----------
+    predictions : OutOfFoldPredictions
+    weights : GapWeights
         Weights [b, a * r]: for each of a groupings the r rates, beside the error.
     parents : sequence of a int64 Tensors of shape [k]
-        For each grouping, the group that a cell of the crossing belongs to.
-    settings : RuleSettings, optional
+        For each grouping, the group that a group of the crossing belongs to.
     class_weight : Tensor of shape [c], optional
         What an error on a row of each class costs; 1 by default.
-    watch : callable, optional
-        Called at each step with its number, what each rule comes to before it (expected error,
-        then the gaps, of soft decisions: [b, 1 + a * r]), and the length of its gradient [b].
+    steps : int
+    trusted_rows : float
+        See :meth:`OutOfFoldPredictions.memberships`: with so many rows of a group and label, their
+        own labels count as much as the predictions of all rows.
+    softness : pair of float
+        Width of the soft decision at the beginning and at the end, in probabilities.
+    on_step : callable, optional
+        Called before each step with its number, the expected error and the gaps of each rule's soft
+        decisions [b, 1 + a * r], and the length of each rule's gradient [b].
 
     Returns
     -------
@@ -137,46 +108,48 @@ def fit_rules(
     Notes
     -----
     Of all decisions by the same inputs, those that minimise the error plus a weighted sum of group
-    rates have this form: what a decision is worth for a row is what it is worth in each cell of
-    group and label, times the probability that the row is in it. So the search among these loses
-    nothing but what the models do not know. Rules are fitted by Adam, all of them together, on
-    soft decisions that harden on the way. An entropy of the decisions, times their softness, is
-    counted in: the likelier label then is the exact optimum where no gap counts.
+    rates have this form: what a decision is worth for a row is the sum, over groups and labels, of
+    what it is worth there, times the probability that the row belongs there. So a search among
+    rules loses nothing but what the joint model does not know. Rules are fitted by Adam, all of
+    them together, on soft decisions that harden on the way. An entropy of the decisions, times
+    their softness, is added: without gaps the exact optimum is then the more likely label.
 
     Examples
     --------
     >>> q = torch.tensor([[[0.4, 0.1], [0.2, 0.3]], [[0.1, 0.5], [0.1, 0.3]]])
-    >>> known = Evidence(q, torch.tensor([0, 1]))
-    >>> rules = fit_rules(known, Aims(("dp",), torch.tensor([[0.0]])), [torch.arange(2)])
-    >>> rule_scores(rules, q) > 0  # no gap counts: the more likely label
+    >>> predictions = OutOfFoldPredictions(q, torch.tensor([0, 1]))
+    >>> no_gap = GapWeights(("dp",), torch.tensor([[0.0]]))
+    >>> rules = fit_rules(predictions, no_gap, [torch.arange(2)])
+    >>> rule_scores(rules, q) > 0  # the more likely label
     tensor([[False,  True]])
     """
-    settings = settings or RuleSettings()
-    plan = _Plan.of(evidence, aims, parents, settings, class_weight)
-    _, k, c = evidence.probabilities.shape
-    steps, moments = settings.steps, [torch.zeros(plan.shape_of_moves).to(plan.q)] * 2
+    problem = _Problem.of(predictions, weights, parents, trusted_rows, class_weight)
+    _, k, c = predictions.probabilities.shape
+    moments = [torch.zeros(problem.shape_of_moves).to(problem.q)] * 2
     moves = torch.zeros_like(moments[0])
     for step in range(steps):
         done = step / steps
-        softness = settings.softness[0] * (settings.softness[1] / settings.softness[0]) ** done
-        gradient, losses = plan.gradient(moves, softness)
-        if watch is not None:
-            watch(step, losses, gradient.flatten(1).norm(dim=1))
+        gradient, losses = problem.gradient(
+            moves, softness[0] * (softness[1] / softness[0]) ** done
+        )
+        if on_step is not None:
+            on_step(step, losses, gradient.flatten(1).norm(dim=1))
         moments = [torch.lerp(moments[0], gradient, 0.1), torch.lerp(moments[1], gradient**2, 0.01)]
         mean, square = moments[0] / (1 - 0.9 ** (step + 1)), moments[1] / (1 - 0.99 ** (step + 1))
-        rate = settings.learning_rate * min(1.0, 4 / k) * (1 - done)
+        rate = _LEARNING_RATE * min(1.0, 4 / k) * (1 - done)
         moves = moves - rate * mean / (square.sqrt() + _LEAST_SLOPE)
-    return plan.rules(moves).unflatten(-1, (k, c))
+    return problem.rules(moves).unflatten(-1, (k, c))
 
 
 def rule_scores(rules: Tensor, probabilities: Tensor) -> Tensor:
-    """Scores of rules [b, j, k, c] for rows with probabilities [n, k, c].
+    """Score rows with probabilities [n, k, c] by rules [b, j, k, c].
 
     Returns
     -------
     Tensor of shape [b, n], or [b, n, c] for several classes
-        A rule decides by the sign, or for the class with the highest score. The rule without any
-        gap has twice the probability of the second class minus one, or that of each class.
+        A rule decides by the sign, or for the class with the highest score. The scores of the rule
+        without gaps are twice the probability of the second class minus one, or the probability of
+        each class.
 
     Examples
     --------
@@ -188,23 +161,8 @@ def rule_scores(rules: Tensor, probabilities: Tensor) -> Tensor:
     return scores.squeeze(1) if scores.shape[1] == 1 else scores.mT
 
 
-def given_groups(probabilities: Tensor, codes: Tensor) -> Tensor:
-    """Probabilities [n, k, c] where groups [n] are known; -1: as they are.
-
-    Examples
-    --------
-    >>> given_groups(torch.tensor([[[0.4, 0.1], [0.2, 0.3]]]), torch.tensor([1]))
-    tensor([[[0.0000, 0.0000],
-             [0.4000, 0.6000]]])
-    """
-    own = torch.zeros_like(probabilities[:, :, 0]).scatter_(1, codes.clamp_min(0)[:, None], 1.0)
-    kept = probabilities * own.unsqueeze(2)
-    known = kept / kept.sum((1, 2), keepdim=True).clamp_min(_TINY)
-    return torch.where((codes >= 0)[:, None, None], known, probabilities)
-
-
 @dataclass(frozen=True, eq=False)
-class _Plan:
+class _Problem:
     """Everything that stays the same from step to step."""
 
     q: Tensor  # [n, k c]
@@ -216,84 +174,83 @@ class _Plan:
     start: Tensor  # [j, k c]
     basis: Tensor  # [f, k c], directions scaled so that a unit moves every group alike
     own: Tensor  # [j, c], whether a label is the one decided for
-    aims: Aims
+    weights: GapWeights
     parents: Sequence[Tensor]
 
     @staticmethod
     def of(
-        evidence: Evidence,
-        aims: Aims,
+        predictions: OutOfFoldPredictions,
+        weights: GapWeights,
         parents: Sequence[Tensor],
-        settings: RuleSettings,
+        trusted_rows: float,
         class_weight: Tensor | None,
-    ) -> _Plan:
-        _, k, c = evidence.probabilities.shape
-        q, shares = evidence.probabilities.flatten(1), evidence.shares().unsqueeze(1)
-        counted = shares * evidence.memberships(settings.trusted_rows)
-        totals = counted.sum(0).view(k, c)
+    ) -> _Problem:
+        _, k, c = predictions.probabilities.shape
+        q, shares = predictions.probabilities.flatten(1), predictions.shares().unsqueeze(1)
+        counted = shares * predictions.memberships(trusted_rows)
         worth = torch.ones(c) if class_weight is None else class_weight
         each = torch.diag(worth.to(q))  # [c, c], what deciding for j spares at each label
         spared = each if c > 2 else each[1:] - each[:1]
         start = spared.repeat(1, k)
-        return _Plan(
+        return _Problem(
             q=q,
             counted=counted,
-            totals=totals,
+            totals=counted.sum(0).view(k, c),
             costs=-(start @ (q * shares).T),
             most=_most_cost(q * shares, worth.to(q), k),
             shares=shares.squeeze(1),
             start=start,
-            basis=_basis(evidence.probabilities, shares.squeeze(1)),
+            basis=_basis(predictions.probabilities, shares.squeeze(1)),
             own=(torch.eye(c) if c > 2 else torch.tensor([[0.0, 1.0]])).to(q),
-            aims=Aims(aims.rates, aims.weights.to(q)),
+            weights=GapWeights(weights.rates, weights.weights.to(q)),
             parents=parents,
         )
 
     @property
     def shape_of_moves(self) -> tuple[int, int, int]:
-        return self.aims.n_members, len(self.start), len(self.basis)
+        return self.weights.n_members, len(self.start), len(self.basis)
 
     def rules(self, moves: Tensor) -> Tensor:
         """Coefficients [b, j, k c]."""
         return self.start + moves @ self.basis
 
     def gradient(self, moves: Tensor, softness: float) -> tuple[Tensor, Tensor]:
-        """Slope of every rule's loss by its moves, and its error and gaps [b, 1 + a r]."""
+        """Gradient of every rule's loss by its moves, and its error and gaps [b, 1 + a r]."""
         moves = moves.detach().requires_grad_()
         with torch.enable_grad():
             scores = self.rules(moves) @ self.q.T  # [b, j, n]
             is_binary = scores.shape[1] == 1
             hard = scores / softness
             decisions = torch.sigmoid(hard) if is_binary else torch.softmax(hard, 1)
-        in_cells, gaps = self._worth_in_cells(decisions.detach())
+        by_target, gaps = self._gap_gradient(decisions.detach())
         error = self.most + (decisions.detach() * self.costs).sum((1, 2))
-        worth = in_cells @ self.counted.T
-        worth += self.costs
-        worth.addcmul_(scores.detach(), self.shares)  # the slope of the entropy
-        slope = torch.autograd.grad(decisions, moves, worth)[0]
+        by_decision = by_target @ self.counted.T
+        by_decision += self.costs
+        by_decision.addcmul_(scores.detach(), self.shares)  # the slope of the entropy
+        slope = torch.autograd.grad(decisions, moves, by_decision)[0]
         return slope, torch.cat([error.unsqueeze(1), *gaps], 1)
 
-    def _worth_in_cells(self, decisions: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """What a decision for j adds to the weighted gaps in each cell [b, j, k c]; the gaps."""
+    def _gap_gradient(self, decisions: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Weighted gaps by the decisions for j, for each group and label [b, j, k c]; the gaps."""
         k, c = self.totals.shape
         selected = (decisions @ self.counted).unflatten(-1, (k, c))
-        worth, found = torch.zeros_like(selected), []
-        r, j = len(self.aims.rates), decisions.shape[1]
+        total, found = torch.zeros_like(selected), []
+        r, j = len(self.weights.rates), decisions.shape[1]
+        own = self.own[:, None, :]
         for place, parent in enumerate(self.parents):
-            weights = self.aims.weights[:, place * r : (place + 1) * r] / j
+            weights = self.weights.weights[:, place * r : (place + 1) * r] / j
             parts = [self._split(part, parent) for part in (selected, self.totals.expand(j, k, c))]
-            masses = torch.cat([parts[0], parts[1].expand_as(parts[0])], -1)
-            gaps, slopes = gaps_of_masses(masses, self.aims.rates, "rms", _LEAST_MASS)
+            counts = torch.cat([parts[0], parts[1].expand_as(parts[0])], -1)
+            gaps, slopes = gaps_of_masses(counts, self.weights.rates, "rms", _LEAST_MASS)
             found.append(gaps.mean(1))
             table = (weights[:, None, :, None, None] * slopes).sum(2)[:, :, parent]  # [b, j, k, 4]
-            own = self.own[:, None, :]
-            worth += table[..., :1] * (1 - own) + table[..., 1:2] * own
-        return worth.flatten(2), found
+            total += table[..., :1] * (1 - own) + table[..., 1:2] * own
+        return total.flatten(2), found
 
-    def _split(self, masses: Tensor, parent: Tensor) -> Tensor:
-        """Masses [..., j, k, c] as those of other labels and of the own one, by parent group."""
+    def _split(self, counts: Tensor, parent: Tensor) -> Tensor:
+        """Counts [..., j, k, c] as those of other labels and of the own one, by parent group."""
         own = self.own[:, None, :]
-        pairs = torch.stack([(masses * (1 - own)).sum(-1), (masses * own).sum(-1)], -1)
+        pairs = torch.stack([(counts * (1 - own)).sum(-1), (counts * own).sum(-1)], -1)
         return GroupIndex(parent, None, int(parent.max()) + 1).sum(pairs.mT).mT
 
 
@@ -307,7 +264,7 @@ def _basis(q: Tensor, shares: Tensor) -> Tensor:
     """A direction for each group within each label, and one for each group: [k c + k, k c].
 
     A unit of each moves the scores of the group's own rows by about as much as any other's: the
-    better the models know a group, the less its coefficient has to move.
+    better the models can tell a group, the less its coefficient has to move.
     """
     _, k, c = q.shape
     groups = q.sum(2, keepdim=True)
@@ -318,7 +275,7 @@ def _basis(q: Tensor, shares: Tensor) -> Tensor:
 
 
 def _known(mass: Tensor, guess: Tensor, shares: Tensor) -> Tensor:
-    """Mean guess for the rows that belong: 1 where groups are known, their share if not at all."""
+    """Mean guess for the rows that belong: 1 if groups are known, their share if not at all."""
     belonging = torch.einsum("n,nkc->kc", shares, mass)
     return (
         torch.einsum("n,nkc->kc", shares, mass * guess)

@@ -1,35 +1,36 @@
-"""Models of group and label together, cross-fitted: what decision rules are made of."""
+"""The joint model: probabilities of group and label together, cross-fitted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, final
+from typing import Protocol, final
 
 import torch
 from torch import Tensor, nn
 
-from apfex.models._decision_rules import given_groups
+from apfex.models._rows import JointRows
 
-_SHARES = 11
-"""Mixtures of two kinds of models that are tried."""
+_MIXTURES = 11
+"""Shares of a further learner that are tried, from 0 to 1."""
+_TINY = 1e-30
 
 
 @final
-class CellModel(nn.Module):
-    """Probabilities of each group and label given the inputs: a mean over models.
+class JointModel(nn.Module):
+    """Probabilities of each group and label given the inputs: a weighted mean of models.
 
     Parameters
     ----------
     models : sequence of modules with k * c logits as outputs
     weights : sequence of float
-        Of the models' probabilities; they sum to one.
+        Weights of the models' probabilities; they sum to one.
     shape : pair of int
         k and c.
 
     Examples
     --------
-    >>> model = CellModel([nn.Linear(3, 4)], [1.0], (2, 2))
+    >>> model = JointModel([nn.Linear(3, 4)], [1.0], (2, 2))
     >>> model(torch.zeros(5, 3)).shape
     torch.Size([5, 2, 2])
     """
@@ -43,225 +44,81 @@ class CellModel(nn.Module):
         self.shape = shape
 
     def forward(self, x: Tensor) -> Tensor:
-        """Probabilities [n, k, c]."""
+        """Return probabilities [n, k, c]."""
         parts = zip(self.weights, self.models, strict=True)
         total = sum(weight * torch.softmax(model(x), 1) for weight, model in parts)
         return torch.as_tensor(total).unflatten(1, self.shape)
 
 
-@final
-class RuleModel(nn.Module):
-    """A rule on top of a cell model, with logits as its output.
-
-    Parameters
-    ----------
-    cells : CellModel
-    rule : Tensor of shape [1, k, c], or [c, k, c]
-        One with coefficients beyond one is scaled down, so that no score leaves [-1, 1].
-
-    Examples
-    --------
-    >>> cells = CellModel([nn.Linear(3, 4)], [1.0], (2, 2))
-    >>> model = RuleModel(cells, torch.tensor([[[-1.0, 1.0], [-1.0, 1.0]]]))
-    >>> x = torch.randn(5, 3)
-    >>> torch.allclose(torch.sigmoid(model(x)).squeeze(1), cells(x)[:, :, 1].sum(1))
-    True
-    """
-
-    SHARPNESS: ClassVar[float] = 50.0
-    """Of the bend that keeps scores of several classes positive, and in their order."""
-    SMALLEST: ClassVar[float] = 1e-6
-    """Probability, and distance from 1, below which logits of two classes do not go."""
-    rule: Tensor
-
-    def __init__(self, cells: CellModel, rule: Tensor) -> None:
-        super().__init__()
-        self.cells = cells
-        self.register_buffer("rule", rule / rule.abs().max().clamp_min(1.0))
-
-    def forward(self, x: Tensor, groups: Tensor | None = None) -> Tensor:
-        """Logits [n, 1], or [n, c]: the signs, or the order, are those of the rule's scores.
-
-        With ``groups`` [n], the groups of the rows, which a rule with thresholds per group needs;
-        -1 where unknown.
-        """
-        probabilities = self.cells(x)
-        if groups is not None:
-            probabilities = given_groups(probabilities, groups)
-        scores = probabilities.flatten(1) @ self.rule.flatten(1).T
-        if scores.shape[1] == 1:
-            return torch.logit((1 + scores) / 2, eps=self.SMALLEST)
-        return torch.nn.functional.softplus(scores, beta=self.SHARPNESS).log()
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class CellRows:
-    """Rows to learn the probabilities of group and label from.
-
-    Attributes
-    ----------
-    x : Tensor of shape [n, d]
-    cells : int64 Tensor of shape [n]
-        ``group * c + label``.
-    shape : pair of int
-        k and c.
-    folds : int64 Tensor of shape [n]
-        From 0 on; a model is trained for each, without its rows.
-    sample_weight : Tensor of shape [n], optional
-
-    Examples
-    --------
-    >>> CellRows(torch.zeros(4, 3), torch.arange(4), (2, 2), torch.tensor([0, 1, 1, 0])).n_folds
-    2
-    """
-
-    x: Tensor
-    cells: Tensor
-    shape: tuple[int, int]
-    folds: Tensor
-    sample_weight: Tensor | None = None
-
-    @property
-    def n_folds(self) -> int:
-        """Models of each kind."""
-        return int(self.folds.max()) + 1
-
-    @property
-    def weight(self) -> Tensor:
-        """Weight of each row, or ones."""
-        return torch.ones_like(self.x[:, 0]) if self.sample_weight is None else self.sample_weight
-
-
-class CellKind(Protocol):
-    """A kind of model that learns group and label together."""
+class JointLearner(Protocol):
+    """Something that learns group and label together, once for each fold."""
 
     @property
     def steps(self) -> int:
-        """Parts into which its training is told."""
+        """How often ``fit`` calls ``on_step``."""
         ...
 
-    def fit(self, rows: CellRows, on_step: Callable[[], None]) -> tuple[list[nn.Module], Tensor]:
-        """A model with k * c logits for each fold, and what they say of rows that are new to them.
+    def fit(self, rows: JointRows, on_step: Callable[[], None]) -> tuple[list[nn.Module], Tensor]:
+        """Train a model with k * c logits for each fold, without the rows of that fold.
 
-        The latter are probabilities [n, k * c]; ``on_step`` is called for each part that is done.
+        Returns the models, and out-of-fold probabilities [n, k * c]. ``on_step`` is called as the
+        training advances.
         """
         ...
 
 
-@final
-@dataclass(frozen=True)
-class OfColumns:
-    """A kind that looks at some of the inputs only.
-
-    Attributes
-    ----------
-    kind : CellKind
-    start, stop : int
-        From which input on, and before which.
-
-    Examples
-    --------
-    >>> from apfex.models import TrainingSettings, network_kinds
-    >>> rows = CellRows(torch.randn(40, 3), torch.arange(40) % 4, (2, 2), torch.arange(40) % 2)
-    >>> (kind,) = network_kinds((), TrainingSettings(epochs=2))
-    >>> models, _ = OfColumns(kind, 1, 3).fit(rows, lambda: None)
-    >>> models[0](rows.x).shape
-    torch.Size([40, 4])
-    """
-
-    kind: CellKind
-    start: int
-    stop: int
-
-    @property
-    def steps(self) -> int:
-        """Those of the kind."""
-        return self.kind.steps
-
-    def fit(self, rows: CellRows, on_step: Callable[[], None]) -> tuple[list[nn.Module], Tensor]:
-        """Fit the kind to its inputs."""
-        own = replace(rows, x=rows.x[:, self.start : self.stop])
-        models, unseen = self.kind.fit(own, on_step)
-        return [ColumnsModel(model, self.start, self.stop) for model in models], unseen
-
-
-@final
-class ColumnsModel(nn.Module):
-    """A model that looks at some of the inputs only.
+def fit_joint_model(
+    rows: JointRows, learners: Sequence[JointLearner], on_step: Callable[[], None] = lambda: None
+) -> tuple[JointModel, Tensor]:
+    """Train a joint model, and predict every row by the models that did not learn from it.
 
     Parameters
     ----------
-    model : module
-    start, stop : int
-        From which input on, and before which.
-
-    Examples
-    --------
-    >>> ColumnsModel(nn.Linear(2, 4), 1, 3)(torch.zeros(5, 3)).shape
-    torch.Size([5, 4])
-    """
-
-    def __init__(self, model: nn.Module, start: int, stop: int) -> None:
-        super().__init__()
-        self.model, self.start, self.stop = model, start, stop
-
-    def forward(self, x: Tensor) -> Tensor:
-        """What the model says of its inputs."""
-        return self.model(x[:, self.start : self.stop])
-
-
-def fit_cells(
-    rows: CellRows, kinds: Sequence[CellKind], on_step: Callable[[], None] = lambda: None
-) -> tuple[CellModel, Tensor]:
-    """Train a cell model, and say what it predicts for rows that it has not seen.
-
-    Parameters
-    ----------
-    rows : CellRows
-    kinds : sequence of CellKind
-        :func:`network_kinds`, for instance.
+    rows : JointRows
+    learners : sequence of JointLearner
+        :func:`network_learners`, for instance.
     on_step : callable, optional
-        Called for each of the steps of each kind, one kind after the other.
+        Called as the training advances, as often as the steps of all learners say.
 
     Returns
     -------
-    model : CellModel
+    model : JointModel
         All models together.
-    unseen : Tensor of shape [n, k, c]
-        For each row the prediction of those that were trained without its fold.
+    out_of_fold : Tensor of shape [n, k, c]
+        For each row the probabilities by models that were trained without its fold.
 
     Notes
     -----
-    The kinds are mixed in the proportion that predicts unseen rows best: small tables have no use
-    for networks, and large ones none for linear models.
+    Learners are mixed in the proportion with the least log loss out of fold: small tables have no
+    use for networks, and large ones none for linear models.
 
     Examples
     --------
-    >>> from apfex.models import TrainingSettings, network_kinds
-    >>> rows = CellRows(torch.randn(40, 3), torch.arange(40) % 4, (2, 2), torch.arange(40) % 4)
-    >>> model, unseen = fit_cells(rows, network_kinds((8,), TrainingSettings(epochs=2)))
-    >>> unseen.shape
+    >>> from apfex.models import TrainingSettings, network_learners
+    >>> rows = JointRows(torch.randn(40, 3), torch.arange(40) % 4, (2, 2), torch.arange(40) % 4)
+    >>> learners = network_learners((8,), TrainingSettings(epochs=2))
+    >>> model, out_of_fold = fit_joint_model(rows, learners)
+    >>> out_of_fold.shape
     torch.Size([40, 2, 2])
     """
-    fitted = [kind.fit(rows, on_step) for kind in kinds]
-    unseen = [probabilities for _, probabilities in fitted]
-    shares = _best_shares(unseen, rows.cells, rows.weight)
+    fitted = [learner.fit(rows, on_step) for learner in learners]
+    out_of_fold = [probabilities for _, probabilities in fitted]
+    shares = _best_shares(out_of_fold, rows.targets, rows.weight)
     models, weights = [], []
     for (found, _), share in zip(fitted, shares, strict=True):
         if share > 0:
             models += found
             weights += [share / len(found)] * len(found)
-    kept = [share * part for share, part in zip(shares, unseen, strict=True) if share > 0]
+    kept = [share * part for share, part in zip(shares, out_of_fold, strict=True) if share > 0]
     mixed = torch.stack(kept).sum(0)
-    return CellModel(models, weights, rows.shape), mixed.unflatten(1, rows.shape)
+    return JointModel(models, weights, rows.shape), mixed.unflatten(1, rows.shape)
 
 
-def _best_shares(unseen: Sequence[Tensor], cells: Tensor, weight: Tensor) -> list[float]:
-    """Shares of the kinds [n, k c] with the least log loss on unseen rows, found one by one."""
-    own = [part.gather(1, cells.unsqueeze(1)).squeeze(1) for part in unseen]
-    own = [part.nan_to_num(0.0) for part in own]  # a kind that has diverged knows nothing
-    grid = torch.linspace(0, 1, _SHARES).to(own[0])
+def _best_shares(out_of_fold: Sequence[Tensor], targets: Tensor, weight: Tensor) -> list[float]:
+    """Shares of the learners with the least log loss, found one learner after the other."""
+    own = [part.gather(1, targets.unsqueeze(1)).squeeze(1) for part in out_of_fold]
+    own = [part.nan_to_num(0.0) for part in own]  # a learner that has diverged knows nothing
+    grid = torch.linspace(0, 1, _MIXTURES).to(own[0])
     shares, so_far = [1.0], own[0]
     for part in own[1:]:
         mixed = torch.lerp(so_far, part, grid.unsqueeze(1))
@@ -269,3 +126,73 @@ def _best_shares(unseen: Sequence[Tensor], cells: Tensor, weight: Tensor) -> lis
         share, so_far = float(grid[best]), mixed[best]
         shares = [*(other * (1 - share) for other in shares), share]
     return shares
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class OutOfFoldPredictions:
+    """Rows as models see them that did not learn from them, beside what the rows are.
+
+    Attributes
+    ----------
+    probabilities : Tensor of shape [n, k, c]
+        Out-of-fold probabilities of each group and label.
+    targets : int64 Tensor of shape [n]
+        ``group * c + label`` of each row.
+    sample_weight : Tensor of shape [n] or None
+
+    Examples
+    --------
+    >>> q = torch.tensor([[[0.4, 0.1], [0.2, 0.3]]])
+    >>> OutOfFoldPredictions(q, torch.tensor([3])).memberships(trusted_rows=1.0)
+    tensor([[0.4000, 0.1000, 0.2000, 0.6500]])
+    """
+
+    probabilities: Tensor
+    targets: Tensor
+    sample_weight: Tensor | None = None
+
+    def shares(self) -> Tensor:
+        """Return the weight of each row, summing to one."""
+        weight = self.sample_weight
+        if weight is None:
+            return torch.full_like(self.probabilities[:, 0, 0], 1 / len(self.targets))
+        return (weight / weight.sum()).to(self.probabilities)
+
+    def take(self, rows: Tensor) -> OutOfFoldPredictions:
+        """Return the predictions of some of the rows."""
+        weight = None if self.sample_weight is None else self.sample_weight[rows]
+        return OutOfFoldPredictions(self.probabilities[rows], self.targets[rows], weight)
+
+    def given_groups(self) -> OutOfFoldPredictions:
+        """Return the predictions given the true group of each row."""
+        c = self.probabilities.shape[2]
+        return replace(self, probabilities=given_groups(self.probabilities, self.targets // c))
+
+    def memberships(self, trusted_rows: float) -> Tensor:
+        """Return how much each row counts for each group and label, shape [n, k * c].
+
+        This is a mean of what the row is and of what the models predict. For a group and label with
+        as many rows as ``trusted_rows`` both count the same; for a smaller one the models count
+        more.
+        """
+        flat, shares = self.probabilities.flatten(1), self.shares()
+        effective = 1 / (shares**2).sum()  # Kish
+        own = torch.zeros_like(flat).scatter_(1, self.targets.unsqueeze(1), 1.0)
+        trust = trusted_rows / (trusted_rows + effective * (shares @ own))
+        return torch.lerp(own, flat, trust)
+
+
+def given_groups(probabilities: Tensor, codes: Tensor) -> Tensor:
+    """Condition probabilities [n, k, c] on known groups [n]; a code of -1 leaves a row as it is.
+
+    Examples
+    --------
+    >>> given_groups(torch.tensor([[[0.4, 0.1], [0.2, 0.3]]]), torch.tensor([1]))
+    tensor([[[0.0000, 0.0000],
+             [0.4000, 0.6000]]])
+    """
+    own = torch.zeros_like(probabilities[:, :, 0]).scatter_(1, codes.clamp_min(0)[:, None], 1.0)
+    kept = probabilities * own.unsqueeze(2)
+    known = kept / kept.sum((1, 2), keepdim=True).clamp_min(_TINY)
+    return torch.where((codes >= 0)[:, None, None], known, probabilities)

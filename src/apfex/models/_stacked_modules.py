@@ -1,4 +1,4 @@
-"""Modules of a user's own class in a stack."""
+"""Populations of a user's own torch modules."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ _CONVOLUTIONS = (
 
 @final
 class StackedModules:
-    """b modules of a user's own class, evaluated as one tensor program where that is possible.
+    """b modules of a user's own class, evaluated as one tensor program where possible.
 
     Parameters
     ----------
     factory : callable
-        ``(n_features, n_outputs) -> nn.Module``; all of one shape.
+        ``(n_features, n_outputs) -> nn.Module``; all modules must have one shape.
     n_features : int
         d.
     n_outputs : int
-        1 for two classes, else c. Modules give [n, n_outputs], or [n] for two classes.
+        1 for two classes, else c. Modules return [n, n_outputs], or [n] for two classes.
     n_members : int
         b.
     seed : int
-        Of the global generator while member i is made: ``seed * 1_000_003 + i``.
+        While member i is made, torch's generator has the seed ``seed * 1_000_003 + i``.
 
     Notes
     -----
-    The first call in each mode compares both ways. Modules whose buffers change (batch norm), which
-    vmap refuses, or which keep something of their own outside parameters and buffers are
-    evaluated one after another; so are convolutions on a CPU, where that is faster. In
+    The first call in each mode evaluates the members both together and one by one. Modules that
+    change their buffers (batch norm), that vmap refuses, or that keep values outside parameters
+    and buffers are evaluated one by one; so are convolutions on a CPU, where that is faster. In
     training, all members draw the same random numbers, so that dropout does not make a member
-    depend on how many others there are.
+    depend on the number of others.
 
     Examples
     --------
@@ -79,20 +79,21 @@ class StackedModules:
                 tensor.data = tensor.data.new_empty(0)  # the stack holds the values
 
     @classmethod
-    def around(cls, module: nn.Module, n_members: int, n_outputs: int) -> StackedModules:
-        """A population whose members all start as copies of a fitted module.
+    def copies_of(cls, module: nn.Module, n_members: int, n_outputs: int) -> StackedModules:
+        """Make a population whose members all start as copies of a fitted module.
 
         Parameters
         ----------
         module : nn.Module
-            With outputs of shape [n, n_outputs], or [n] for two classes. It is not changed.
+            Its outputs have shape [n, n_outputs], or [n] for two classes. It is not changed.
         n_members : int
         n_outputs : int
             1 for two classes, else c.
 
         Examples
         --------
-        >>> StackedModules.around(nn.Linear(3, 2), 4, n_outputs=2).scores(torch.zeros(5, 3)).shape
+        >>> population = StackedModules.copies_of(nn.Linear(3, 2), 4, n_outputs=2)
+        >>> population.scores(torch.zeros(5, 3)).shape
         torch.Size([4, 5, 2])
         """
         if not isinstance(module, nn.Module):
@@ -100,25 +101,25 @@ class StackedModules:
         return cls(lambda *_: module, 0, n_outputs, n_members, seed=0)
 
     def scores(self, x: Tensor) -> Tensor:
-        """Scores of all members: [b, n], or [b, n, c] for several classes."""
+        """Return the scores of all members: [b, n], or [b, n, c] for several classes."""
         training = self._modules[0].training
         if training not in self._is_stacked and x.numel():
             self._is_stacked[training] = self._agrees(x)
-        at_once = self._is_stacked.get(training, False)
-        outputs = self._at_once(x) if at_once else self._in_turn(x)
+        together = self._is_stacked.get(training, False)
+        outputs = self._together(x) if together else self._one_by_one(x)
         self._check(outputs, len(x))
         return outputs.view(self.n_members, -1) if self._n_outputs == 1 else outputs
 
     def parameters(self) -> list[nn.Parameter]:
-        """What is trained, each of shape [b, ...]."""
+        """Return what is trained, each of shape [b, ...]."""
         return [parameter for parameter in self._parameters.values() if parameter.requires_grad]
 
     def values(self) -> list[Tensor]:
-        """All that may change in training: parameters and buffers."""
+        """Return everything that training may change: parameters and buffers."""
         return [tensor.detach() for tensor in (*self.parameters(), *self._buffers.values())]
 
     def member(self, index: int) -> nn.Module:
-        """A member, with values of its own."""
+        """Return a member with values of its own."""
         module = copy.deepcopy(self._modules[index])
         empty = dict(module.named_parameters()) | dict(module.named_buffers())
         for name, stack in (self._parameters | self._buffers).items():
@@ -126,7 +127,7 @@ class StackedModules:
         return module
 
     def of_members(self, members: Tensor) -> StackedModules:
-        """Some of the members, as a population whose values are its own."""
+        """Return some of the members as a population with values of its own."""
         taken = copy.copy(self)
         taken.n_members = len(members)
         taken._modules = [self._modules[member] for member in members.tolist()]
@@ -152,13 +153,13 @@ class StackedModules:
         self._is_stacked = {}
         return self
 
-    def _at_once(self, x: Tensor) -> Tensor:
+    def _together(self, x: Tensor) -> Tensor:
         def one(values: dict[str, Tensor]) -> Tensor:
             return functional_call(self._modules[0], values, (x,))
 
         return vmap(one, randomness="same")(self._parameters | self._buffers)
 
-    def _in_turn(self, x: Tensor) -> Tensor:
+    def _one_by_one(self, x: Tensor) -> Tensor:
         outputs = []
         parameters = {name: stack.unbind() for name, stack in self._parameters.items()}
         for member, module in enumerate(self._modules):
@@ -173,14 +174,14 @@ class StackedModules:
         return torch.stack(outputs)
 
     def _agrees(self, x: Tensor) -> bool:
-        """Whether all at once gives what one after another gives, and no buffer changes."""
+        """Whether the members together give what they give one by one, and change no buffer."""
         if x.device.type == "cpu" and any(
             isinstance(layer, _CONVOLUTIONS) for layer in self._modules[0].modules()
         ):
             return False
         before = {name: buffer.clone() for name, buffer in self._buffers.items()}
         with _forked(x.device):
-            expected = self._in_turn(x)
+            expected = self._one_by_one(x)
         changed = [
             name for name, was in before.items() if not torch.equal(was, self._buffers[name])
         ]
@@ -190,7 +191,7 @@ class StackedModules:
             return False
         try:
             with _forked(x.device):
-                found = self._at_once(x)
+                found = self._together(x)
         except Exception:
             return False
         return found.shape == expected.shape and _are_close(found, expected)
@@ -198,11 +199,11 @@ class StackedModules:
     def _check(self, outputs: Tensor, n: int) -> None:
         shape, wanted = list(outputs.shape[1:]), [n, self._n_outputs]
         if shape != wanted and not (self._n_outputs == 1 and shape == [n]):
-            raise ValueError(f"Modules must give outputs of shape {wanted}, got {shape}.")
+            raise ValueError(f"Modules must return outputs of shape {wanted}, got {shape}.")
 
 
 def _forked(device: torch.device) -> AbstractContextManager[None]:
-    """Within, random numbers are drawn that will be drawn again."""
+    """Restore the random number generators on leaving, so that the same numbers come again."""
     return torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
 
 

@@ -1,7 +1,8 @@
-"""The loop: minibatches, and one backward pass for all members and all their aims."""
+"""Training a population: minibatches, one backward pass for all members, early stopping."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -10,12 +11,10 @@ from typing import final
 import torch
 from torch import Tensor
 
-from apfex.models._adam import StackedAdamW
-from apfex.models._early_stopping import EarlyStopping
-from apfex.models._gap_weights import Aims
-from apfex.models._penalized_loss import Pressure
-from apfex.models._population import Population
+from apfex.models._adam import Adam
+from apfex.models._penalized_loss import GapWeights, PenalizedLoss
 from apfex.models._rows import TrainingRows
+from apfex.models._stacked_mlp import Population
 from apfex.objectives import Aggregate
 from apfex.relaxations import Step, identity_step
 
@@ -23,24 +22,24 @@ from apfex.relaxations import Step, identity_step
 @final
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How long, how fast, in which portions.
+    """How long, how fast and in which batches a population is trained.
 
     Attributes
     ----------
     epochs, batch_size : int
         A last batch of less than half the size is left out of its epoch.
     learning_rate, weight_decay : float
-        Of AdamW; the rate falls along a cosine.
+        Of Adam; the learning rate falls along a cosine.
     step : callable
         Soft step from probabilities to decisions; the probability itself by default.
     aggregate : str
-        How the differences of a rate are summed up.
+        How the differences of a rate between groups become one gap.
     seed : int
         Of the order of the rows.
     patience : int or None
-        A member stops after so many looks in a row without a new best loss, as ``on_epoch`` of
-        :func:`train_population` reports it, and ends with the values of its best look. None: all
-        learn to the end, and end with the values they have then.
+        A member stops after so many evaluations in a row without a new best loss, as ``on_epoch``
+        of :func:`train_population` reports it, and ends with the parameters of its best one. None:
+        all members learn to the end, and keep the parameters of the last epoch.
 
     Examples
     --------
@@ -72,56 +71,56 @@ class TrainingSettings:
 
 def train_population(
     population: Population,
-    aims: Aims,
+    weights: GapWeights,
     rows: TrainingRows,
     settings: TrainingSettings | None = None,
     on_epoch: Callable[[int], Tensor | None] | None = None,
 ) -> None:
-    """Train all members together, each towards its own aim.
+    """Train all members together, each with its own weights of the gaps.
 
     Parameters
     ----------
     population : Population
-        Trained in place.
-    aims : Aims
+        Trained in place: :class:`StackedMLP` or :class:`StackedModules`.
+    weights : GapWeights
         Weights [b, a * r]: for each grouping the r rates.
     rows : TrainingRows
     settings : TrainingSettings, optional
     on_epoch : callable, optional
-        Called with the number of epochs done, after each; may look at the population. With
-        ``patience`` it reports a loss per member [b] to minimise, for instance on validation
-        rows, or None in an epoch that does not count as a look. Members keep their numbers; the
-        losses of those that have stopped are not read.
+        Called after each epoch with the number of epochs done; it may evaluate the population.
+        With ``patience`` it returns a loss per member [b] to minimise, for instance on validation
+        rows, or None in an epoch without evaluation. Members keep their numbers; the losses of
+        those that have stopped are ignored.
 
     Notes
     -----
-    Member i minimises ``CE + sum_j w[i, j] gap_j``. The gaps are functions of the running group
-    masses, so their gradient by a row's score is an entry of a small table times the slope of the
-    soft step, and the whole population needs one backward pass. Members do not touch each
+    Member i minimises ``CE + sum_j w[i, j] gap_j``. The gaps are functions of the running confusion
+    counts, so their gradient by a row's score is an entry of a small table times the slope of the
+    soft step, and the whole population needs one backward pass. Members do not influence each
     other: one alone learns the same, and those that stop leave the stack.
 
     Examples
     --------
-    >>> from apfex.models import StackedMLP, weight_ladder
+    >>> from apfex.models import StackedMLP, weight_grid
     >>> x, y = torch.randn(64, 3), torch.arange(64) % 2
     >>> rows = TrainingRows(x, y, (torch.arange(64) % 4).unsqueeze(0), (4,))
     >>> population = StackedMLP(3, 1, (8,), n_members=4, seed=0)
     >>> settings = TrainingSettings(epochs=2, batch_size=32)
-    >>> train_population(population, weight_ladder(("dp",), 4), rows, settings)
+    >>> train_population(population, weight_grid(("dp",), 4), rows, settings)
     """
     settings = settings or TrainingSettings()
-    _check(population, aims, rows, settings, on_epoch)
+    _check(population, weights, rows, settings, on_epoch)
     batches = _Batches(len(rows.y), settings)
-    learners = _Learners.of(population, aims, rows, settings, batches.per_epoch)
+    learners = _Learners.of(population, weights, rows, settings, batches.per_epoch)
     stopping = EarlyStopping(population, settings.patience) if settings.patience else None
     with _own_randomness(settings.seed, rows.x.device):
         for epoch in range(settings.epochs):
             learners.learn(batches.of(epoch, rows.x.device))
-            learners.report_to(population)
+            learners.copy_to(population)
             losses = None if on_epoch is None else on_epoch(epoch + 1)
             if stopping is None or losses is None:
                 continue
-            learners = learners.keep(stopping.look(losses))
+            learners = learners.keep(stopping.update(losses))
             if not len(learners.members):
                 return
     if stopping is not None:
@@ -130,16 +129,16 @@ def train_population(
 
 def _check(
     population: Population,
-    aims: Aims,
+    weights: GapWeights,
     rows: TrainingRows,
     settings: TrainingSettings,
     on_epoch: Callable[[int], Tensor | None] | None,
 ) -> None:
-    b, n, n_aims = population.n_members, len(rows.y), len(rows.n_groups) * len(aims.rates)
-    if list(aims.weights.shape) != [b, n_aims]:
+    b, n, n_gaps = population.n_members, len(rows.y), len(rows.n_groups) * len(weights.rates)
+    if list(weights.weights.shape) != [b, n_gaps]:
         raise ValueError(
-            f"aims must have shape [{b}, {n_aims}] (members, groupings times rates), got "
-            f"{list(aims.weights.shape)}."
+            f"weights must have shape [{b}, {n_gaps}] (members, groupings times rates), got "
+            f"{list(weights.weights.shape)}."
         )
     shape = [n] if rows.sample_weight is None else list(rows.sample_weight.shape)
     if shape not in ([n], [b, n]):
@@ -149,64 +148,115 @@ def _check(
         )
     if settings.patience is not None and on_epoch is None:
         raise ValueError(
-            f"on_epoch must report losses for patience={settings.patience}, got None; pass one, or "
+            f"on_epoch must return losses for patience={settings.patience}, got None; pass one, or "
             "patience=None."
         )
 
 
+@final
+class EarlyStopping:
+    """Which members go on learning, and the parameters of each at its best evaluation.
+
+    Parameters
+    ----------
+    population : Population
+        Members that stop get their best parameters back.
+    patience : int
+        A member stops after so many evaluations in a row without a new best.
+    """
+
+    def __init__(self, population: Population, patience: int) -> None:
+        self._population, self._patience = population, patience
+        device, b = population.parameters()[0].device, population.n_members
+        self._best = torch.full((b,), torch.inf, dtype=torch.float64, device=device)
+        self._waited = torch.zeros(b, dtype=torch.int64, device=device)
+        self._going = torch.ones(b, dtype=torch.bool, device=device)
+        self._values: list[Tensor] = []
+
+    def update(self, losses: Tensor) -> Tensor:
+        """Take in a loss per member [b], and return which members go on [b].
+
+        The losses of members that stopped before do not count. NaN is no improvement.
+        """
+        losses = torch.as_tensor(losses).detach().to(self._best)
+        if losses.shape != self._best.shape:
+            raise ValueError(
+                f"on_epoch must return one loss per member ({len(self._best)}), got shape "
+                f"{list(losses.shape)}."
+            )
+        now = self._population.values()
+        self._values = self._values or [value.clone() for value in now]
+        better = losses < self._best
+        self._best = torch.where(better, losses, self._best)
+        self._waited = torch.where(better, 0, self._waited + 1)
+        _copy(now, self._values, better)
+        stopped = self._going & (self._waited >= self._patience)
+        _copy(self._values, now, stopped)
+        self._going = self._going & ~stopped
+        return self._going
+
+    def restore(self) -> None:
+        """Give the members that still learn the parameters of their best evaluation."""
+        if self._values:
+            _copy(self._values, self._population.values(), self._going)
+
+
+def _copy(source: list[Tensor], target: list[Tensor], members: Tensor) -> None:
+    for new, old in zip(source, target, strict=True):
+        old[members] = new[members]
+
+
 @dataclass(frozen=True, eq=False)
 class _Learners:
-    """All that has a member axis, of the members that go on."""
+    """Everything that has a member axis, of the members that still learn."""
 
     members: Tensor
     population: Population
     rows: TrainingRows
-    pressure: Pressure
-    optimizer: StackedAdamW
+    loss: PenalizedLoss
+    optimizer: Adam
 
     @staticmethod
     def of(
         population: Population,
-        aims: Aims,
+        weights: GapWeights,
         rows: TrainingRows,
         settings: TrainingSettings,
         per_epoch: int,
     ) -> _Learners:
-        """All members, before the first step."""
         device = rows.x.device
-        aims = replace(aims, weights=aims.weights.to(device))
+        weights = replace(weights, weights=weights.weights.to(device))
         return _Learners(
             torch.arange(population.n_members, device=device),
             population,
             rows,
-            Pressure(aims, len(rows.n_groups), per_epoch, settings.step, settings.aggregate),
-            StackedAdamW(
-                population.parameters(),
-                settings.learning_rate,
-                settings.weight_decay,
-                settings.epochs * per_epoch,
+            PenalizedLoss(
+                weights, len(rows.n_groups), per_epoch, settings.step, settings.aggregate
             ),
+            Adam(population.parameters(), settings.weight_decay),
         )
 
-    def learn(self, batches: Iterator[Tensor]) -> None:
-        """One epoch."""
+    def learn(self, batches: Iterator[tuple[Tensor, float]]) -> None:
+        """Learn from batches of rows, each with its learning rate."""
         self.population.train()
-        for chosen in batches:
+        parameters = self.population.parameters()
+        for chosen, learning_rate in batches:
             batch = self.rows.take(chosen)
             scores = self.population.scores(batch.x)
-            self.optimizer.zero_grad()
-            torch.autograd.backward(scores, self.pressure.slope(scores.detach(), batch))
-            self.optimizer.step()
+            for parameter in parameters:
+                parameter.grad = None
+            torch.autograd.backward(scores, self.loss.gradient(scores.detach(), batch))
+            self.optimizer.step([parameter.grad for parameter in parameters], learning_rate)
         self.population.train(False)
 
-    def report_to(self, population: Population) -> None:
-        """Write what was learned into the population of all."""
+    def copy_to(self, population: Population) -> None:
+        """Copy what was learned into the population of all members."""
         if self.population is not population:
             for own, everyone in zip(self.population.values(), population.values(), strict=True):
                 everyone[self.members] = own
 
     def keep(self, going: Tensor) -> _Learners:
-        """Those of all members [b] that go on."""
+        """Return those of all members [b] that go on."""
         kept = going[self.members].nonzero().squeeze(1)
         if len(kept) == len(self.members):
             return self
@@ -215,29 +265,35 @@ class _Learners:
             self.members[kept],
             population,
             self.rows.of_members(kept),
-            self.pressure.of_members(kept),
+            self.loss.of_members(kept),
             self.optimizer.of_members(kept, population.parameters()),
         )
 
 
 @contextmanager
 def _own_randomness(seed: int, device: torch.device) -> Iterator[None]:
-    """Dropout and the like follow the seed, and leave the caller's generators alone."""
+    """Let dropout and the like follow the seed, and leave the caller's generators alone."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
 
 
 class _Batches:
-    """The order of rows, a function of seed and epoch."""
+    """The order of the rows, a function of seed and epoch, and the learning rate of each batch."""
 
     def __init__(self, n: int, settings: TrainingSettings) -> None:
-        self._n, self._seed = n, settings.seed
-        self.size = min(settings.batch_size, n)
-        whole, rest = divmod(n, self.size)
-        self.per_epoch = whole + (2 * rest >= self.size)
+        self._n, self._settings = n, settings
+        self._size = min(settings.batch_size, n)
+        whole, rest = divmod(n, self._size)
+        self.per_epoch = whole + (2 * rest >= self._size)
 
-    def of(self, epoch: int, device: torch.device) -> Iterator[Tensor]:
-        generator = torch.Generator().manual_seed(self._seed * 1_000_003 + epoch)
+    def of(self, epoch: int, device: torch.device) -> Iterator[tuple[Tensor, float]]:
+        generator = torch.Generator().manual_seed(self._settings.seed * 1_000_003 + epoch)
         order = torch.randperm(self._n, generator=generator).to(device)
-        return iter(order.split(self.size)[: self.per_epoch])
+        batches = order.split(self._size)[: self.per_epoch]
+        for step, batch in enumerate(batches, start=epoch * self.per_epoch):
+            yield batch, self._learning_rate(step)
+
+    def _learning_rate(self, step: int) -> float:
+        settings, n_steps = self._settings, self._settings.epochs * self.per_epoch
+        return settings.learning_rate * (1 + math.cos(math.pi * step / n_steps)) / 2

@@ -1,4 +1,4 @@
-"""Trees as plain arrays: what XGBoost's JSON says, checked before anybody walks along it."""
+"""Trees as plain arrays, read from XGBoost's JSON and checked before use."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 
 _PROBES = 8
 _CLOSE = 1e-3
-_NOBODY = (-1, 2**31 - 1)
-"""How XGBoost says that the root has no parent."""
+_NO_PARENT = (-1, 2**31 - 1)
+"""How XGBoost writes that the root has no parent."""
 _PER_NODE = (
     "right_children",
     "parents",
@@ -28,7 +28,7 @@ _PER_NODE = (
 @final
 @dataclass(frozen=True, eq=False)
 class TreeArrays:
-    """One tree.
+    """One tree as arrays.
 
     Attributes
     ----------
@@ -36,11 +36,11 @@ class TreeArrays:
         Children; -1 at leaves.
     feature : int array of shape [nodes]
     value : float32 array of shape [nodes]
-        A row goes left if it is below; at leaves, what is added to the margin.
+        A row goes left if its input is below; at leaves, what is added to the margin.
     default_left : bool array of shape [nodes]
         Where a missing value goes.
     categories : mapping from node to int array
-        Nodes that split on a category: these codes go right.
+        For nodes that split on a category: rows with these codes go right.
     output : int
         The margin that leaves are added to.
 
@@ -62,7 +62,7 @@ class TreeArrays:
     output: int
 
     def leaves(self, x: np.ndarray) -> np.ndarray:
-        """What is added for rows [n, d]."""
+        """Return what the tree adds for rows [n, d]."""
         node, rows = np.zeros(len(x), dtype=np.int64), np.arange(len(x))
         while (inner := self.left[node] >= 0).any():
             found = x[rows, self.feature[node]]
@@ -78,7 +78,7 @@ class TreeArrays:
 @final
 @dataclass(frozen=True, eq=False)
 class EnsembleArrays:
-    """Trees, and the margins that they start from.
+    """An ensemble as arrays: trees, and the margins that they are added to.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class EnsembleArrays:
     n_features: int
 
     def margins(self, x: np.ndarray) -> np.ndarray:
-        """Margins [n, outputs] of rows [n, d]."""
+        """Return margins [n, outputs] of rows [n, d]."""
         total = np.tile(self.base.astype(np.float64), (len(x), 1))
         for tree in self.trees:
             total[:, tree.output] += tree.leaves(x)
@@ -105,7 +105,7 @@ class EnsembleArrays:
 
 
 def check_trees(data: bytes | bytearray) -> None:
-    """Refuse JSON of a booster whose trees lead nowhere: XGBoost would follow them blindly."""
+    """Refuse a booster with damaged trees: XGBoost would follow them without a check."""
     try:
         _Learner.of(json.loads(data)).check()
     except (KeyError, TypeError, ValueError, IndexError, RecursionError, OverflowError) as error:
@@ -113,14 +113,14 @@ def check_trees(data: bytes | bytearray) -> None:
 
 
 def read_ensemble(data: bytes | bytearray, margins: Any) -> EnsembleArrays:
-    """Arrays of a booster, held to what it says itself.
+    """Read the arrays of a booster, and compare their margins with its own.
 
     Parameters
     ----------
     data : bytes
         The booster in XGBoost's JSON.
     margins : callable
-        Its margins [n, outputs] for rows [n, d]; the base comes from there.
+        From rows [n, d] to the booster's own margins [n, outputs]; the base follows from them.
     """
     learner = _Learner.of(json.loads(data))
     learner.check()
@@ -133,12 +133,12 @@ def read_ensemble(data: bytes | bytearray, margins: Any) -> EnsembleArrays:
     differences = margins(rows).reshape(len(rows), -1) - found.margins(rows)
     base = np.median(differences, axis=0)
     if np.abs(differences - base).max() > _CLOSE * (1 + np.abs(differences).max()):
-        raise ValueError("trees must add up to what XGBoost says of them, got something else.")
+        raise ValueError("trees must add up to the margins of XGBoost itself, got others.")
     return EnsembleArrays(found.trees, base, found.n_features)
 
 
 def _probes(feature_types: Sequence[str], d: int) -> np.ndarray:
-    """A few rows of all kinds: numbers, codes, missing values."""
+    """Make a few rows with numbers, codes and missing values."""
     rows = np.random.default_rng(0).normal(size=(_PROBES, d)).astype(np.float32)
     codes = [place for place, kind in enumerate(feature_types) if kind == "c"]
     rows[:, codes] = np.arange(_PROBES)[:, None] % 3
@@ -215,7 +215,7 @@ def _tree(stored: Mapping[str, Any], output: int, scale: float) -> TreeArrays:
 
 
 def _check_tree(stored: Mapping[str, Any], n_features: int) -> None:
-    """Every node has at most one parent and the root none: then all ways end in a leaf."""
+    """Check that nodes have one parent and the root none: then every path ends in a leaf."""
     left, right = _ints(stored["left_children"]), _ints(stored["right_children"])
     n, is_leaf, width = len(left), left == -1, _width(stored)
     _demand(int(stored["tree_param"]["num_nodes"]) == n > 0, "nodes")
@@ -226,7 +226,7 @@ def _check_tree(stored: Mapping[str, Any], n_features: int) -> None:
     _demand(_within(children - 1, n - 1), "children")
     _demand(len(np.unique(children)) == len(children), "children")
     parents, inner = _ints(stored["parents"]), np.flatnonzero(~is_leaf)
-    _demand(parents[0] in _NOBODY and _within(parents[1:], n), "parents")
+    _demand(parents[0] in _NO_PARENT and _within(parents[1:], n), "parents")
     _demand((parents[children] == np.concatenate([inner, inner])).all(), "parents")
     _demand(_within(_ints(stored["split_indices"])[~is_leaf], n_features), "features")
     if width > 1:
@@ -245,7 +245,7 @@ def _check_tree(stored: Mapping[str, Any], n_features: int) -> None:
 
 
 def _check_categories(stored: Mapping[str, Any]) -> None:
-    """Names of categories, where the table had them."""
+    """Check the names of categories, which some tables have."""
     for one in stored.get("enc", ()):
         ends = _ints(one.get("offsets", ()))
         _demand((np.diff(ends, prepend=0) >= 0).all(), "names")

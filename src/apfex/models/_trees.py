@@ -1,4 +1,4 @@
-"""XGBoost, as far as it is used here: settings, data, and trees as a module."""
+"""Boosted trees by XGBoost: settings, data, and an ensemble as a torch module."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from apfex.models._rows import TrainingRows
 from apfex.models._tree_arrays import EnsembleArrays, check_trees, read_ensemble
 
 if TYPE_CHECKING:
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _U = TypeVar("_U")
 _SMALL = 5_000
-"""Rows up to which shallow trees and small steps are better."""
+"""Below so many rows shallow trees and small steps are better."""
 
 
 def import_xgboost() -> ModuleType:
-    """The module, or an error that says how to get it.
+    """Import XGBoost, or raise an error that says how to install it.
 
     Examples
     --------
@@ -49,10 +50,10 @@ class TreeSettings:
     ----------
     n_estimators, max_depth, learning_rate, colsample_bytree, min_child_weight
     monotone_constraints : tuple of d numbers, or empty
-        1: scores rise with the input; -1: they fall; 0: either.
+        1: scores may only rise with the input; -1: they may only fall; 0: either.
     seed : int
     n_threads : int
-        Of one ensemble; several are grown side by side, see :func:`side_by_side`.
+        Threads of one ensemble; several ensembles are grown in parallel.
 
     Examples
     --------
@@ -81,13 +82,13 @@ class TreeSettings:
 
     @classmethod
     def for_rows(cls, n: int, **given: Any) -> Self:
-        """What suits a table of n rows, but for what is given and not None."""
+        """Return settings for a table of n rows; what is given and not None has precedence."""
         usual = {"n_estimators": 80, "max_depth": 3, "learning_rate": 0.05} if n < _SMALL else {}
         named = {name: value for name, value in given.items() if value is not None}
         return cls(**{**usual, **named})
 
-    def of_groups(self) -> TreeSettings:
-        """For a quick model of who is in which group."""
+    def for_groups(self) -> TreeSettings:
+        """Return settings for a quick model of the group."""
         return replace(
             self,
             n_estimators=25,
@@ -98,7 +99,7 @@ class TreeSettings:
         )
 
     def parameters(self, **objective: Any) -> dict[str, Any]:
-        """What XGBoost is given."""
+        """Return the parameters that XGBoost is given."""
         constraints = str(self.monotone_constraints) if any(self.monotone_constraints) else None
         return {
             "tree_method": "hist",
@@ -114,77 +115,77 @@ class TreeSettings:
         }
 
 
-def quantise(
+def quantile_matrix(
     x: np.ndarray,
     feature_types: Sequence[str],
     *,
     label: np.ndarray | None = None,
     weight: np.ndarray | None = None,
 ) -> DMatrix:
-    """Inputs [n, d] in bins, which all trees share.
-
-    Examples
-    --------
-    >>> quantise(np.zeros((5, 2), dtype=np.float32), ["q", "c"]).num_row()
-    5
-    """
+    """Put inputs [n, d] into bins, to learn from; all trees share the bins."""
     return import_xgboost().QuantileDMatrix(
-        x,
-        label,
-        weight=weight,
-        feature_types=list(feature_types),
-        enable_categorical=True,
+        x, label, weight=weight, feature_types=list(feature_types), enable_categorical=True
     )
 
 
-def unbinned(
+def plain_matrix(
     x: np.ndarray,
     feature_types: Sequence[str],
     *,
     label: np.ndarray | None = None,
     weight: np.ndarray | None = None,
 ) -> DMatrix:
-    """Inputs [n, d] to look at: the bins of other rows have no place for levels that are new.
-
-    Examples
-    --------
-    >>> unbinned(np.zeros((5, 2), dtype=np.float32), ["q", "c"]).num_row()
-    5
-    """
+    """Keep inputs [n, d] as they are, to predict: bins have no place for unknown categories."""
     return import_xgboost().DMatrix(
         x, label, weight=weight, feature_types=list(feature_types), enable_categorical=True
     )
 
 
-def side_by_side(work: Callable[[_T], _U], things: Sequence[_T]) -> Iterator[_U]:
-    """Results in order, on as many threads as torch uses.
+def in_parallel(work: Callable[[_T], _U], things: Sequence[_T]) -> Iterator[_U]:
+    """Yield results in order, computed on as many threads as torch uses.
 
-    XGBoost lets others run while it works. Ensembles of a thread each, side by side, wait less for
-    each other than the threads of one, and give the same trees on any number of cores.
-
-    Examples
-    --------
-    >>> list(side_by_side(abs, [-1, 2]))
-    [1, 2]
+    XGBoost releases Python's lock while it works. Ensembles with one thread each, grown in
+    parallel, wait less for each other than the threads of one ensemble, and give the same trees on
+    any number of cores.
     """
     with ThreadPoolExecutor(max(1, min(len(things), torch.get_num_threads()))) as threads:
         yield from threads.map(work, things)
 
 
+def fit_booster(
+    settings: TreeSettings, n_classes: int, data: DMatrix, validation: DMatrix
+) -> tuple[Booster, list[float]]:
+    """Learn classes from data; also return the log loss on validation rows after each round."""
+    objective: dict[str, Any] = {"objective": "binary:logistic", "eval_metric": "logloss"}
+    if n_classes > 2:
+        objective = {"objective": "multi:softprob", "eval_metric": "mlogloss"}
+        objective["num_class"] = n_classes
+    results: dict[str, dict[str, list[float]]] = {}
+    booster = import_xgboost().train(
+        settings.parameters(**objective),
+        data,
+        settings.n_estimators,
+        evals=[(validation, "validation")],
+        evals_result=results,
+        verbose_eval=False,
+    )
+    return booster, results["validation"][objective["eval_metric"]]
+
+
 @final
 class Trees(nn.Module):
-    """An ensemble as a module: inputs [n, d] in, margins [n, outputs] out.
+    """An ensemble as a torch module, from inputs [n, d] to margins [n, outputs].
 
     Parameters
     ----------
     booster : xgboost.Booster
-        Becomes the module's own: nothing else may change it.
+        The module owns it: nothing else may change it.
 
     Notes
     -----
     Several threads may call one ensemble at a time. That holds because a booster is set up once,
     when the module is made or unpickled: ``Booster.set_param`` is safe only while no other thread
-    touches the booster, and a prediction that it overlaps is wrong or fails.
+    uses the booster, and a prediction at the same time is wrong or fails.
 
     Examples
     --------
@@ -201,15 +202,45 @@ class Trees(nn.Module):
         self._use_threads()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take over a pickle, with the threads of the process that reads it."""
+        """Restore a pickle, with the number of threads of the process that reads it."""
         super().__setstate__(state)
         self._use_threads()
+
+    @staticmethod
+    def fit(
+        rows: TrainingRows,
+        validation: TrainingRows,
+        n_classes: int,
+        settings: TreeSettings,
+        feature_types: Sequence[str],
+    ) -> Trees:
+        """Learn the label, up to the round with the least loss on validation rows.
+
+        Examples
+        --------
+        >>> x, y = torch.arange(40.0).unsqueeze(1), torch.arange(40) // 20
+        >>> rows = TrainingRows(x, y, torch.zeros(0, 40, dtype=torch.int64), ())
+        >>> trees = Trees.fit(rows, rows, 2, TreeSettings.for_rows(40), ["q"])
+        >>> bool((trees(x)[:, 0] > 0).equal(y > 0))
+        True
+        """
+        data, others = (
+            make(
+                part.x.cpu().numpy(),
+                feature_types,
+                label=part.y.cpu().numpy(),
+                weight=part.weights().cpu().numpy(),
+            )
+            for make, part in ((quantile_matrix, rows), (plain_matrix, validation))
+        )
+        booster, losses = fit_booster(settings, n_classes, data, others)
+        return Trees(booster[: int(np.argmin(losses)) + 1])
 
     def _use_threads(self) -> None:
         self.booster.set_param({"nthread": torch.get_num_threads()})
 
     def forward(self, x: Tensor) -> Tensor:
-        """Margins, in the inputs' type; no gradient flows through trees."""
+        """Return margins in the dtype of the inputs; no gradient flows through trees."""
         inputs = np.zeros((max(1, len(x)), x.shape[1]), dtype=np.float32)  # XGBoost needs a row
         inputs[: len(x)] = x.detach().cpu().numpy()
         margins = self.booster.inplace_predict(inputs, predict_type="margin")
@@ -217,12 +248,12 @@ class Trees(nn.Module):
         return torch.from_numpy(own).to(x)
 
     def to_json(self) -> bytes:
-        """The ensemble in XGBoost's own JSON, exact to the last bit."""
+        """Return the ensemble in XGBoost's own JSON, exact to the last bit."""
         return bytes(self.booster.save_raw(raw_format="json"))
 
     @staticmethod
     def from_json(data: bytes) -> Trees:
-        """The ensemble that ``to_json`` has stored; one that is not sound is refused."""
+        """Read an ensemble that ``to_json`` has written; damaged data are refused."""
         check_trees(data)
         booster = import_xgboost().Booster()
         try:
@@ -235,5 +266,5 @@ class Trees(nn.Module):
         return Trees(booster)
 
     def to_arrays(self) -> EnsembleArrays:
-        """The ensemble as plain arrays."""
+        """Return the ensemble as plain arrays."""
         return read_ensemble(self.to_json(), lambda x: self(torch.from_numpy(x)).numpy())

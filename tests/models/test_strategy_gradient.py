@@ -1,4 +1,4 @@
-"""Strategies at the scores: their weights, the bounds, and what comes of them in trees."""
+"""Strategies that boost trees: their weights, the bounds, and what comes of them."""
 
 from dataclasses import dataclass, replace
 
@@ -7,7 +7,7 @@ import torch
 from tests.models.rows import QUICK, make_rows
 
 from apfex.constraints import Constraint
-from apfex.models import Strategic, boost_members, grow_trunk
+from apfex.models import StrategyGradient, Trees, boost_members
 from apfex.objectives import CrossEntropy, FairnessLoss
 from apfex.strategies import ConeProjection, Decision, EqualWeights, SmoothTchebycheff
 
@@ -46,10 +46,10 @@ def make_scores(rows, b=1, n_classes=2, seed=0):
 def test_fixed_weights_sum_the_scaled_gradients_in_units_of_the_task(n_classes):
     rows = make_rows(n_classes=n_classes)
     losses, scores = losses_of(rows), make_scores(rows, 2, n_classes)
-    steer = Strategic(losses, [EqualWeights(), EqualWeights()])
+    combined = StrategyGradient(losses, [EqualWeights(), EqualWeights()])
     largest = torch.full((2, 3), FLOOR)
     for _ in range(3):  # within the first window scales are the largest losses so far
-        found = steer(scores)
+        found = combined(scores)
         for member, own in enumerate(scores):
             values = torch.stack([v.detach() for v in losses(own)])
             largest[member] = torch.maximum(largest[member], values)
@@ -64,11 +64,11 @@ def test_all_weight_on_the_task_is_its_slope():
     rows = make_rows()
     scores = make_scores(rows, 1)
     expected = gradient(lambda s: TASK(s, rows.y), scores[0])
-    found = Strategic(losses_of(rows), [TaskOnly()])(scores)
+    found = StrategyGradient(losses_of(rows), [TaskOnly()])(scores)
     torch.testing.assert_close(found[0], expected, rtol=1e-5, atol=1e-8)
 
 
-def test_a_violated_bound_bends_the_slope_and_one_that_holds_does_not():
+def test_a_violated_bound_changes_the_gradient_and_one_that_holds_does_not():
     rows = make_rows()
     # Scores that lean to a group less than the labels do, so that the task widens the gap.
     scores = 0.1 * make_scores(rows)
@@ -78,10 +78,10 @@ def test_a_violated_bound_bends_the_slope_and_one_that_holds_does_not():
 
     def slope(bound, gain):
         bounds = [lambda s: [Constraint(gap(s), bound, gain=gain)]]
-        return Strategic(losses_of(rows), [TaskOnly()], bounds)(scores)[0]
+        return StrategyGradient(losses_of(rows), [TaskOnly()], bounds)(scores)[0]
 
     across, task = gradient(gap, scores[0]), gradient(lambda s: TASK(s, rows.y), scores[0])
-    free = Strategic(losses_of(rows), [TaskOnly()])(scores)[0]
+    free = StrategyGradient(losses_of(rows), [TaskOnly()])(scores)[0]
     torch.testing.assert_close(slope(1.0, 1.0), free, rtol=0, atol=0)
     assert float(free @ across) < 0  # against the slope the gap would rise
     gentle, firm = slope(0.0, 1e-6), slope(0.0, 1.0)
@@ -90,20 +90,20 @@ def test_a_violated_bound_bends_the_slope_and_one_that_holds_does_not():
     assert gap(scores[0] - 1e-2 * firm / firm.norm()) < gap(scores[0]) - 1e-5
 
 
-def test_from_a_trunk_cone_projection_lowers_the_gap():
+def test_from_a_base_model_cone_projection_lowers_the_gap():
     rows = make_rows(n=600)
     rows = replace(rows, x=torch.cat([rows.x, rows.codes.T], 1))
     types = ["q"] * 5
-    trunk = grow_trunk(rows, rows, 2, QUICK, types)
+    base = Trees.fit(rows, rows, 2, QUICK, types)
 
     def losses(scores):
         return [TASK(scores, rows.y), DP(scores, rows.y, rows.codes[0])]
 
-    steer = Strategic(losses, [ConeProjection(), TaskOnly()])
-    found = boost_members(trunk, rows, steer, 2, QUICK, types)
+    combined = StrategyGradient(losses, [ConeProjection(), TaskOnly()])
+    found = boost_members(base, rows, combined, 2, QUICK, types)
     start, fair, plain = (
         [float(loss) for loss in losses(scores)]
-        for scores in (trunk(rows.x).squeeze(1), *found.scores)
+        for scores in (base(rows.x).squeeze(1), *found.scores)
     )
     assert fair[1] < start[1]
     assert fair[1] < plain[1]
@@ -113,11 +113,11 @@ def test_from_a_trunk_cone_projection_lowers_the_gap():
 
 def test_every_member_has_a_history():
     rows, scores = make_rows(), make_scores(make_rows(), 2)
-    steer = Strategic(losses_of(rows), [EqualWeights(), SmoothTchebycheff()], window=2)
-    assert steer.histories == [None, None]
+    combined = StrategyGradient(losses_of(rows), [EqualWeights(), SmoothTchebycheff()], window=2)
+    assert combined.histories == [None, None]
     for _ in range(4):
-        steer(scores)
-    for history in steer.histories:
+        combined(scores)
+    for history in combined.histories:
         assert history is not None
         assert (history.step, history.n_windows) == (4, 2)
 
@@ -126,17 +126,17 @@ def test_scores_are_left_alone_and_a_member_is_the_same_in_company():
     rows = make_rows()
     scores, losses = make_scores(rows, 3), losses_of(rows)
     before = scores.clone()
-    together = Strategic(losses, [ConeProjection() for _ in range(3)])(scores)
+    together = StrategyGradient(losses, [ConeProjection() for _ in range(3)])(scores)
     assert torch.equal(scores, before)
     for member in range(3):
-        alone = Strategic(losses, [ConeProjection()])(scores[[member]])
+        alone = StrategyGradient(losses, [ConeProjection()])(scores[[member]])
         torch.testing.assert_close(alone[0], together[member])
 
 
 def test_the_number_of_members_must_agree():
     rows = make_rows()
-    steer = Strategic(losses_of(rows), [EqualWeights()] * 2)
+    combined = StrategyGradient(losses_of(rows), [EqualWeights()] * 2)
     with pytest.raises(ValueError, match=r"scores must be of 2 members, one for each .* got 3"):
-        steer(make_scores(rows, 3))
+        combined(make_scores(rows, 3))
     with pytest.raises(ValueError, match=r"constraints must be one for each of the 2 .* got 1"):
-        Strategic(losses_of(rows), [EqualWeights()] * 2, [lambda _: []])
+        StrategyGradient(losses_of(rows), [EqualWeights()] * 2, [lambda _: []])
