@@ -32,11 +32,12 @@ def give_gradients(parameters, step):
     decay=st.floats(0.0, 0.5),
     betas=st.sampled_from([(0.9, 0.999), (0.9, 0.99)]),
     epsilon=st.sampled_from([1e-8, 1e-3]),
+    fused=st.booleans(),
     dtype=st.sampled_from([torch.float32, torch.float64]),
 )
-def test_it_moves_as_torch_does(rates, decay, betas, epsilon, dtype):
+def test_it_moves_as_torch_does(rates, decay, betas, epsilon, fused, dtype):
     own, theirs = make(dtype), make(dtype)
-    optimizer = Adam(own, decay, betas, epsilon)
+    optimizer = Adam(own, decay, betas, epsilon, fused=fused)
     oracle = torch.optim.AdamW(theirs, weight_decay=decay, betas=betas, eps=epsilon, foreach=True)
     for step, rate in enumerate(rates):
         oracle.param_groups[0]["lr"] = rate

@@ -9,6 +9,7 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor, nn
 
+from apfex.models._adam import Adam
 from apfex.models._joint_model import JointModel, OutOfFoldPredictions, given_groups
 from apfex.models._penalized_loss import GapWeights
 from apfex.objectives import gaps_of_masses
@@ -125,8 +126,8 @@ def fit_rules(
     """
     problem = _Problem.of(predictions, weights, parents, trusted_rows, class_weight)
     _, k, c = predictions.probabilities.shape
-    moments = [torch.zeros(problem.shape_of_moves).to(problem.q)] * 2
-    moves = torch.zeros_like(moments[0])
+    moves = torch.zeros(problem.shape_of_moves).to(problem.q)
+    optimizer = Adam([moves], betas=(0.9, 0.99), epsilon=_LEAST_SLOPE, fused=False)
     for step in range(steps):
         done = step / steps
         gradient, losses = problem.gradient(
@@ -134,10 +135,7 @@ def fit_rules(
         )
         if on_step is not None:
             on_step(step, losses, gradient.flatten(1).norm(dim=1))
-        moments = [torch.lerp(moments[0], gradient, 0.1), torch.lerp(moments[1], gradient**2, 0.01)]
-        mean, square = moments[0] / (1 - 0.9 ** (step + 1)), moments[1] / (1 - 0.99 ** (step + 1))
-        rate = _LEARNING_RATE * min(1.0, 4 / k) * (1 - done)
-        moves = moves - rate * mean / (square.sqrt() + _LEAST_SLOPE)
+        optimizer.step([gradient], _LEARNING_RATE * min(1.0, 4 / k) * (1 - done))
     return problem.rules(moves).unflatten(-1, (k, c))
 
 
