@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from apfex import APFExClassifier, make_biased
-from apfex.training import Aims, Evidence, fit_rules, rule_scores
+from apfex.models import GapWeights, OutOfFoldPredictions, fit_rules, rule_scores
 
 DATA = make_biased(600, random_state=0)
 
@@ -14,11 +14,14 @@ def test_the_watched_error_ends_at_that_of_the_rules():
     generator = torch.Generator().manual_seed(0)
     q = torch.rand(300, 2, 2, generator=generator) * torch.tensor([1.0, 0.5])  # a rarer label
     q /= q.sum((1, 2), keepdim=True)
-    cells = torch.randint(0, 4, (300,), generator=generator)
+    targets = torch.randint(0, 4, (300,), generator=generator)
     seen = []
-    aims = Aims(("dp", "tpr"), torch.tensor([[0.0, 0.0], [2.0, 1.0]]))
+    weights = GapWeights(("dp", "tpr"), torch.tensor([[0.0, 0.0], [2.0, 1.0]]))
     rules = fit_rules(
-        Evidence(q, cells), aims, [torch.arange(2)], watch=lambda *step: seen.append(step)
+        OutOfFoldPredictions(q, targets),
+        weights,
+        [torch.arange(2)],
+        on_step=lambda *step: seen.append(step),
     )
     assert [step for step, _, _ in seen] == list(range(60))
     last = seen[-1][1]
@@ -27,7 +30,9 @@ def test_the_watched_error_ends_at_that_of_the_rules():
     error = (decided * labels[:, 0] + (1 - decided) * labels[:, 1]).mean(1)
     torch.testing.assert_close(last[:, 0].double(), error.double(), atol=5e-3, rtol=0)
     assert last[1, 1] < last[0, 1] / 5  # the gap that counts is closed
-    assert torch.equal(fit_rules(Evidence(q, cells), aims, [torch.arange(2)]), rules)
+    assert torch.equal(
+        fit_rules(OutOfFoldPredictions(q, targets), weights, [torch.arange(2)]), rules
+    )
 
 
 @pytest.mark.parametrize("classes", [2, 3])

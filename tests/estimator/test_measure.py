@@ -9,7 +9,7 @@ from apfex import metrics
 from apfex.estimator._criteria import Criteria
 from apfex.estimator._measure import Candidate, Held, _leading, _thin, make_front, score
 from apfex.groups import make_groups
-from apfex.training import StackedMLP
+from apfex.models import StackedMLP
 
 
 def make_held(n=200, c=2, weighted=False, seed=0, attributes=False):

@@ -33,7 +33,7 @@ from torch import nn
 from apfex.estimator import APFExClassifier
 from apfex.estimator._onnx_graph import Graph
 from apfex.estimator._onnx_modules import ModuleExport
-from apfex.training import CellModel, RuleModel
+from apfex.models import JointModel, RuleModel
 
 EXACT, ROUNDED = 1e-9, 1e-4
 """Of networks in float64; of trees and of a user's modules, in float32."""
@@ -241,10 +241,10 @@ def test_own_trees_of_many_kinds(tmp_path, parameters):
 def test_scores_of_rules_are_exact_from_end_to_end(tmp_path, c):
     """Also where the logit is cut off, and where a bend of several classes nearly vanishes."""
     torch.manual_seed(0)
-    cells = CellModel([nn.Linear(2, 2 * c).double()], [1.0], (2, c))
+    joint = JointModel([nn.Linear(2, 2 * c).double()], [1.0], (2, c))
     rule = torch.ones(1 if c == 2 else c, 2, c, dtype=torch.float64)
     rule[0] = -1.0
-    module, graph = RuleModel(cells, rule), Graph(("scores",))
+    module, graph = RuleModel(joint, rule), Graph(("scores",))
     x = graph.input("x", np.float64, 2)
     scores = ModuleExport(graph, np.float64).scores(module, x)
     path = tmp_path / "rule.onnx"

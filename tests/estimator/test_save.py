@@ -139,7 +139,7 @@ def test_all_that_a_fitted_classifier_does_is_there_after_loading(tmp_path):
 
 def test_points_share_what_they_shared(tmp_path):
     again = load(fitted_case("rules")[0].save(tmp_path / "model"))
-    assert len({id(point.module.cells) for point in again.front_}) == 1
+    assert len({id(point.module.joint) for point in again.front_}) == 1
     assert all(not point.module.training for point in again.front_)
 
 

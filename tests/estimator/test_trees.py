@@ -108,7 +108,7 @@ def test_figures_of_members_are_those_of_their_decisions(monkeypatch):
     assert sorted([*train, *chosen]) == list(range(600))
     (_, taught, *_), named = grown[0]
     assert (taught.y.numpy() == DATA.y[train]).all()  # the others choose, and teach nothing
-    assert len(named["watched"]) == len(chosen) == 200
+    assert len(named["validation"]) == len(chosen) == 200
     X, y = DATA.X.iloc[chosen], DATA.y[chosen]
     for place, point in enumerate(clf.front_):
         decided = clf.at(place).predict(X)
@@ -295,15 +295,15 @@ def test_parameters_of_trees_reach_them(form, name, low, high):
     for value in (low, high):
         point = fitted(**{**form, name: value}).front_[0]
         module: Any = point.module
-        trees_ = module.cells.models[0].label if form == {} else _trunk(module)
+        trees_ = module.joint.models[0].label if form == {} else _base(module)
         frame = trees_.booster.trees_to_dataframe()
         sizes.append((frame["Tree"].max(), frame.groupby("Tree").size().max()))
     place = 0 if name == "n_estimators" else 1
     assert sizes[0][place] < sizes[1][place]
 
 
-def _trunk(module: Any) -> Any:
-    return getattr(module, "trunk", module)
+def _base(module: Any) -> Any:
+    return getattr(module, "base", module)
 
 
 def test_members_that_stop_are_looked_at_no_more(monkeypatch):
@@ -526,9 +526,9 @@ class TestInit:
             if as_booster
             else init.predict(FRESH_NUMBERS, output_margin=True)
         )
-        trunk = _trunk(clf.front_[0].module)
+        base = _base(clf.front_[0].module)
         fresh = clf._encoder.transform(FRESH_NUMBERS)
-        np.testing.assert_array_equal(trunk(torch.from_numpy(fresh)).squeeze(1), margins)
+        np.testing.assert_array_equal(base(torch.from_numpy(fresh)).squeeze(1), margins)
 
     def test_columns_are_found_by_name(self):
         X = pd.concat([NUMBERS, DATA.sensitive], axis=1)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @final
 class Course:
-    """Collects what :func:`apfex.training.fit_rules` shows of each step.
+    """Collects what :func:`apfex.models.fit_rules` shows of each step.
 
     Parameters
     ----------

@@ -9,10 +9,16 @@ from typing import Any, final
 
 import numpy as np
 
-from apfex.boosting import TreeKind, TreeSettings, import_xgboost
 from apfex.estimator._settings import Settings
+from apfex.models import (
+    ColumnsLearner,
+    JointLearner,
+    TreeLearner,
+    TreeSettings,
+    import_xgboost,
+    network_learners,
+)
 from apfex.tables import TableEncoder
-from apfex.training import CellKind, OfColumns, network_kinds
 
 
 @final
@@ -63,17 +69,17 @@ class Inputs:
         """Columns of all families."""
         return sum(encoder.n_features_out_ for encoder in self.encoders.values())
 
-    def kinds(self, settings: Settings, n: int, seed: int) -> list[CellKind]:
+    def kinds(self, settings: Settings, n: int, seed: int) -> list[JointLearner]:
         """Kinds of cell models to train on n rows, each on its own inputs."""
         widths = [encoder.n_features_out_ for encoder in self.encoders.values()]
         places = pairwise(accumulate(widths, initial=0))
-        found: list[CellKind] = []
+        found: list[JointLearner] = []
         for family, place in zip(self.encoders, places, strict=True):
-            made: list[CellKind]
+            made: list[JointLearner]
             if family == "networks":
-                made = [*network_kinds(settings.hidden, settings.training(n, seed))]
+                made = [*network_learners(settings.hidden, settings.training(n, seed))]
             else:
                 trees = self.trees(settings, n, seed)
-                made = [TreeKind(trees, self.feature_types, settings.n_folds)]
-            found += made if len(widths) == 1 else [OfColumns(kind, *place) for kind in made]
+                made = [TreeLearner(trees, self.feature_types, settings.n_folds)]
+            found += made if len(widths) == 1 else [ColumnsLearner(kind, *place) for kind in made]
         return found

@@ -9,9 +9,8 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from apfex.boosting import RepairedTrees, TreeCells, Trees
 from apfex.estimator._own_modules import OwnModules, write_own
-from apfex.training import CellModel, ColumnsModel, RuleModel
+from apfex.models import BoostedModel, ColumnsModel, JointModel, JointTrees, RuleModel, Trees
 
 LAYERS: dict[type[nn.Module], tuple[str, ...]] = {
     nn.BatchNorm1d: ("num_features", "eps", "momentum", "affine", "track_running_stats"),
@@ -73,20 +72,20 @@ class ModuleWriter:
     def _describe(self, module: nn.Module) -> dict[str, Any]:
         if isinstance(module, RuleModel):
             rule = self._keep({"rule": module.rule})
-            return {"is": "rule", "cells": self.add(module.cells), "arrays": rule}
-        if isinstance(module, CellModel):
+            return {"is": "rule", "cells": self.add(module.joint), "arrays": rule}
+        if isinstance(module, JointModel):
             parts = [self.add(part) for part in module.models]
             shape, weights = list(module.shape), list(module.weights)
             return {"is": "cells", "models": parts, "weights": weights, "shape": shape}
         if isinstance(module, ColumnsModel):
             part = self.add(module.model)
             return {"is": "columns", "model": part, "start": module.start, "stop": module.stop}
-        if isinstance(module, TreeCells):
+        if isinstance(module, JointTrees):
             group = None if module.group is None else self.add(module.group)
             label, shape = self.add(module.label), list(module.shape)
             return {"is": "tree cells", "label": label, "group": group, "shape": shape}
-        if isinstance(module, RepairedTrees):
-            return {"is": "repaired", "parts": [self.add(module.trunk), self.add(module.repair)]}
+        if isinstance(module, BoostedModel):
+            return {"is": "repaired", "parts": [self.add(module.base), self.add(module.boosted)]}
         if isinstance(module, Trees):
             name = f"trees-{len(self.files)}.json"
             self.files[name] = module.to_json()
@@ -144,14 +143,14 @@ def _build(
         return RuleModel(part(one["cells"]), arrays["rule"])
     if kind == "cells":
         models = [part(place) for place in one["models"]]
-        return CellModel(models, one["weights"], _pair(one["shape"]))
+        return JointModel(models, one["weights"], _pair(one["shape"]))
     if kind == "columns":
         return ColumnsModel(part(one["model"]), int(one["start"]), int(one["stop"]))
     if kind == "tree cells":
         group = None if one["group"] is None else part(one["group"])
-        return TreeCells(part(one["label"]), group, _pair(one["shape"]))
+        return JointTrees(part(one["label"]), group, _pair(one["shape"]))
     if kind == "repaired":
-        return RepairedTrees(*(part(place) for place in one["parts"]))
+        return BoostedModel(*(part(place) for place in one["parts"]))
     if kind == "trees":
         return Trees.from_json(files[one["file"]])
     if kind == "own":

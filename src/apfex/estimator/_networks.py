@@ -14,12 +14,12 @@ from apfex.estimator._prepare import check_init, encode, fit_encoder, held_rows,
 from apfex.estimator._progress import progress
 from apfex.estimator._settings import Settings
 from apfex.estimator._split import split
-from apfex.training import (
-    Aims,
+from apfex.models import (
+    GapWeights,
     StackedMLP,
     StackedModules,
     train_population,
-    weight_ladder,
+    weight_grid,
 )
 
 _SNAPSHOTS = 6
@@ -110,7 +110,7 @@ def _population(
     n_members = settings.n_members if settings.criteria.names else 2
     n_outputs = 1 if len(rows.classes) == 2 else len(rows.classes)
     if settings.init is not None:
-        made = StackedModules.around(settings.init, n_members, n_outputs)
+        made = StackedModules.copies_of(settings.init, n_members, n_outputs)
     elif settings.factory is not None:
         made = StackedModules(settings.factory, n_features, n_outputs, n_members, seed)
     else:
@@ -118,8 +118,8 @@ def _population(
     return made.to(settings.device)
 
 
-def _aims(settings: Settings, n_members: int, n_groupings: int) -> Aims:
+def _aims(settings: Settings, n_members: int, n_groupings: int) -> GapWeights:
     if not settings.criteria.names:
-        return Aims((), torch.zeros(n_members, 0, device=settings.device))
-    ladder = weight_ladder(settings.criteria.rates, n_members)
-    return Aims(ladder.rates, ladder.weights.repeat(1, n_groupings).to(settings.device))
+        return GapWeights((), torch.zeros(n_members, 0, device=settings.device))
+    ladder = weight_grid(settings.criteria.rates, n_members)
+    return GapWeights(ladder.rates, ladder.weights.repeat(1, n_groupings).to(settings.device))

@@ -9,11 +9,10 @@ from typing import Any, final
 import numpy as np
 from torch import Tensor, nn
 
-from apfex.boosting import RepairedTrees, TreeCells, Trees
 from apfex.estimator._modules import is_known
 from apfex.estimator._onnx_graph import Graph
 from apfex.estimator._onnx_trees import add_trees
-from apfex.training import CellModel, ColumnsModel, RuleModel
+from apfex.models import BoostedModel, ColumnsModel, JointModel, JointTrees, RuleModel, Trees
 
 _TINY = 1e-30
 _LARGE = 20.0  # from where on torch takes its softplus for the identity
@@ -37,15 +36,15 @@ class ModuleExport:
         """Scores [n, 1] or [n, c] of inputs [n, d], with the groups int64 [n] where they count."""
         if isinstance(module, RuleModel):
             return self._rule(module, x, groups)
-        if isinstance(module, CellModel):
+        if isinstance(module, JointModel):
             return self._cells(module, x)
         if isinstance(module, ColumnsModel):
             ends = (self._ints([place]) for place in (module.start, module.stop, 1))
             return self.scores(module.model, self._add("Slice", x, *ends))
-        if isinstance(module, TreeCells):
+        if isinstance(module, JointTrees):
             return self._tree_cells(module, x)
-        if isinstance(module, RepairedTrees):
-            parts = (self.scores(part, x) for part in (module.trunk, module.repair))
+        if isinstance(module, BoostedModel):
+            parts = (self.scores(part, x) for part in (module.base, module.boosted))
             return self._add("Add", *parts)
         if isinstance(module, Trees):
             inputs = self._graph.cast(x, np.float32)
@@ -70,8 +69,8 @@ class ModuleExport:
         return self._add("Concat", negative, positive, axis=1)
 
     def _rule(self, module: RuleModel, x: str, groups: str | None) -> str:
-        k, c = module.cells.shape
-        shares = self._cells(module.cells, x)
+        k, c = module.joint.shape
+        shares = self._cells(module.joint, x)
         if groups is not None:
             cells = self._reshape(shares, [0, k, c])
             shares = self._reshape(self._given(cells, groups, k), [0, k * c])
@@ -84,7 +83,7 @@ class ModuleExport:
         odds = self._add("Div", share, self._add("Sub", self._number(1), share))
         return self._add("Log", odds)
 
-    def _cells(self, module: CellModel, x: str) -> str:
+    def _cells(self, module: JointModel, x: str) -> str:
         """Probabilities [n, k c]."""
         parts = []
         for weight, model in zip(module.weights, module.models, strict=True):
@@ -103,7 +102,7 @@ class ModuleExport:
         is_known_group = self._add("GreaterOrEqual", codes, self._ints(0))
         return self._add("Where", is_known_group, known, cells)
 
-    def _tree_cells(self, module: TreeCells, x: str) -> str:
+    def _tree_cells(self, module: JointTrees, x: str) -> str:
         k, c = module.shape
         labels = self._log_shares(self.scores(module.label, x), c)
         if module.group is None:

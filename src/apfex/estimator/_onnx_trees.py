@@ -7,8 +7,8 @@ from typing import final
 
 import numpy as np
 
-from apfex.boosting import TreeArrays, Trees
 from apfex.estimator._onnx_graph import Graph
+from apfex.models import TreeArrays, Trees
 
 _BELOW, _AMONG = 1, 6
 """ONNX's numbers for: true if the value is below the split; if it is one of the members."""

@@ -11,9 +11,9 @@ import narwhals as nw
 import numpy as np
 import torch
 
-from apfex.boosting import Trees, TreeSettings, import_xgboost
 from apfex.estimator._inputs import Rows
 from apfex.estimator._settings import Settings
+from apfex.models import Trees, TreeSettings, import_xgboost
 
 if TYPE_CHECKING:
     from xgboost import Booster

@@ -15,7 +15,7 @@ from apfex.estimator._kinds import Inputs
 from apfex.estimator._measure import Encoder, Held
 from apfex.estimator._settings import Settings
 from apfex.groups import make_groups
-from apfex.training import TrainingRows
+from apfex.models import TrainingRows
 
 
 @final

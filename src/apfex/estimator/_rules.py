@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import final
@@ -20,19 +20,18 @@ from apfex.estimator._progress import Show, progress
 from apfex.estimator._settings import Settings
 from apfex.estimator._split import check_enough, deal, split, strata
 from apfex.groups import grouping_name
-from apfex.training import (
-    Aims,
-    CellKind,
-    CellModel,
-    CellRows,
-    Evidence,
+from apfex.models import (
+    GapWeights,
+    JointLearner,
+    JointModel,
+    JointRows,
+    OutOfFoldPredictions,
     RuleModel,
-    Watch,
-    fit_cells,
+    fit_joint_model,
     fit_rules,
     given_groups,
     rule_scores,
-    weight_ladder,
+    weight_grid,
 )
 
 _RULES_PER_MEMBER = 3
@@ -78,7 +77,7 @@ def search_rules(rows: Rows, settings: Settings, seed: int) -> Found:
 class RuleSet:
     """All rules of one fit, and the model that they decide by."""
 
-    model: CellModel
+    model: JointModel
     rules: Tensor
     """[b, j, k, c]"""
 
@@ -92,10 +91,10 @@ class _Fitted:
     """What the rules of one fit are made from."""
 
     encoder: Inputs
-    model: CellModel
-    evidence: Evidence
+    model: JointModel
+    evidence: OutOfFoldPredictions
     folds: Tensor
-    aims: Aims
+    aims: GapWeights
     parents: Sequence[Tensor]
     settings: Settings
 
@@ -104,7 +103,7 @@ class _Fitted:
         rows: Rows,
         part: np.ndarray,
         inputs: Inputs,
-        kinds: Sequence[CellKind],
+        kinds: Sequence[JointLearner],
         settings: Settings,
         seed: int,
         show: Show,
@@ -117,10 +116,10 @@ class _Fitted:
         weight = None if weight is None else torch.from_numpy(weight[part]).to(x)
         shape = (1 if rows.crossing is None else len(rows.crossing), len(rows.classes))
         done = count(1)
-        model, unseen = fit_cells(
-            CellRows(x, cells, shape, folds, weight), kinds, lambda: show(next(done), [])
+        model, unseen = fit_joint_model(
+            JointRows(x, cells, shape, folds, weight), kinds, lambda: show(next(done), [])
         )
-        evidence = Evidence(unseen, cells, weight)
+        evidence = OutOfFoldPredictions(unseen, cells, weight)
         return _Fitted(
             inputs,
             model,
@@ -131,11 +130,13 @@ class _Fitted:
             settings,
         )
 
-    def rules(self, part: Tensor | None = None, watch: Watch | None = None) -> Tensor:
+    def rules(
+        self, part: Tensor | None = None, watch: Callable[[int, Tensor, Tensor], None] | None = None
+    ) -> Tensor:
         """Rules [b, j, k, c] by all that is known, or by some of the rows."""
         evidence = self.evidence if part is None else self.evidence.take(part)
         weight = _class_weight(evidence) if self.settings.by == "balanced_error" else None
-        return fit_rules(evidence, self.aims, self.parents, class_weight=weight, watch=watch)
+        return fit_rules(evidence, self.aims, self.parents, class_weight=weight, on_step=watch)
 
     def course(self, rows: Rows) -> Course:
         """An empty record of how the rules come about."""
@@ -181,12 +182,12 @@ def _decisions(rules: Tensor, probabilities: Tensor) -> Tensor:
     return (scores > 0).long() if scores.ndim == 2 else scores.argmax(2)
 
 
-def _aims(settings: Settings, n_groupings: int) -> Aims:
+def _aims(settings: Settings, n_groupings: int) -> GapWeights:
     if not settings.criteria.names:
-        return Aims((), torch.zeros(1, 0))
+        return GapWeights((), torch.zeros(1, 0))
     n_rules = _RULES_PER_MEMBER * settings.n_members
-    ladder = weight_ladder(settings.criteria.rates, n_rules, **_LADDER)
-    return Aims(ladder.rates, ladder.weights.repeat(1, n_groupings))
+    ladder = weight_grid(settings.criteria.rates, n_rules, **_LADDER)
+    return GapWeights(ladder.rates, ladder.weights.repeat(1, n_groupings))
 
 
 def _parents(rows: Rows) -> list[np.ndarray]:
@@ -201,8 +202,8 @@ def _parents(rows: Rows) -> list[np.ndarray]:
     return found
 
 
-def _class_weight(evidence: Evidence) -> Tensor:
+def _class_weight(evidence: OutOfFoldPredictions) -> Tensor:
     """Classes count alike, so rows of a rare one count more."""
     c = evidence.probabilities.shape[2]
-    own = torch.nn.functional.one_hot(evidence.cells % c, c).to(evidence.probabilities)
+    own = torch.nn.functional.one_hot(evidence.targets % c, c).to(evidence.probabilities)
     return 1 / (c * (evidence.shares() @ own).clamp_min(1e-6))

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 import torch
 
-from apfex.boosting import TreeSettings
 from apfex.estimator._arguments import check_given
 from apfex.estimator._criteria import Criteria
-from apfex.training import TrainingSettings
+from apfex.models import TrainingSettings, TreeSettings
 
 if TYPE_CHECKING:
     from apfex.estimator._classifier import APFExClassifier

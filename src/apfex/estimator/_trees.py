@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from apfex.boosting import BoostedMembers, boost_members, grow_trunk
 from apfex.estimator._inputs import Rows
 from apfex.estimator._measure import Candidate, Found, Held, check_measurable, look_at
 from apfex.estimator._own_trees import OwnInputs, read_own_trees
@@ -16,8 +15,15 @@ from apfex.estimator._prepare import encode, fit_inputs, held_rows, training_row
 from apfex.estimator._progress import Show, progress
 from apfex.estimator._settings import Settings
 from apfex.estimator._split import split
+from apfex.models import (
+    BoostedMembers,
+    GapWeights,
+    PenalizedLoss,
+    Trees,
+    boost_members,
+    weight_grid,
+)
 from apfex.relaxations import tanh_step
-from apfex.training import Aims, Pressure, weight_ladder
 
 _ROUNDS, _FASTER = 20, 3.0
 """Rounds on top of the trunk, and how much larger their steps are."""
@@ -36,10 +42,10 @@ def search_trees(rows: Rows, settings: Settings, seed: int) -> Found:
     trunk = (
         read_own_trees(settings.init, rows, inputs)
         if isinstance(inputs, OwnInputs)
-        else grow_trunk(taught, watched, len(rows.classes), trees, inputs.feature_types)
+        else Trees.fit(taught, watched, len(rows.classes), trees, inputs.feature_types)
     )
     aims = _aims(settings, len(rows.groupings))
-    pressure = Pressure(aims, len(rows.groupings), 1, tanh_step, "rms")
+    pressure = PenalizedLoss(aims, len(rows.groupings), 1, tanh_step, "rms")
     repair = replace(
         trees, n_estimators=_ROUNDS, learning_rate=min(1.0, _FASTER * trees.learning_rate)
     )
@@ -48,11 +54,11 @@ def search_trees(rows: Rows, settings: Settings, seed: int) -> Found:
         boost_members(
             trunk,
             taught,
-            lambda scores: pressure.slope(scores.clone(), taught),
+            lambda scores: pressure.gradient(scores.clone(), taught),
             aims.n_members,
             repair,
             inputs.feature_types,
-            watched=watched.x,
+            validation=watched.x,
             on_round=collector.look,
         )
     return Found(collector.candidates, held, inputs)
@@ -70,7 +76,7 @@ class _Collector:
         """Keep what there is; with patience, tell which members go on."""
         rounds = members.rounds.numpy()
         kept = members.without_scores()
-        found, scored = look_at(members.held, rounds, self._held, self._settings, kept)
+        found, scored = look_at(members.validation_scores, rounds, self._held, self._settings, kept)
         self.candidates += found
         self._show(int(rounds.max()), scored.best)
         self._losses.append(np.nan_to_num(scored.values, nan=1.0).sum(1))
@@ -81,8 +87,8 @@ class _Collector:
         return torch.from_numpy(since < patience)
 
 
-def _aims(settings: Settings, n_groupings: int) -> Aims:
+def _aims(settings: Settings, n_groupings: int) -> GapWeights:
     if not settings.criteria.names:
-        return Aims((), torch.zeros(1, 0))
-    ladder = weight_ladder(settings.criteria.rates, settings.n_members)
-    return Aims(ladder.rates, ladder.weights.repeat(1, n_groupings))
+        return GapWeights((), torch.zeros(1, 0))
+    ladder = weight_grid(settings.criteria.rates, settings.n_members)
+    return GapWeights(ladder.rates, ladder.weights.repeat(1, n_groupings))

@@ -1,0 +1,60 @@
+"""Stacked networks, boosted trees, joint models of group and label, and decision rules on them."""
+
+from apfex.models._adam import Adam
+from apfex.models._boosting import BoostedMembers, BoostedModel, StrategyGradient, boost_members
+from apfex.models._decision_rules import RuleModel, fit_rules, rule_scores
+from apfex.models._joint_learners import (
+    ColumnsLearner,
+    ColumnsModel,
+    JointTrees,
+    TreeLearner,
+    network_learners,
+)
+from apfex.models._joint_model import (
+    JointLearner,
+    JointModel,
+    OutOfFoldPredictions,
+    fit_joint_model,
+    given_groups,
+)
+from apfex.models._penalized_loss import GapWeights, PenalizedLoss, weight_grid
+from apfex.models._rows import JointRows, TrainingRows
+from apfex.models._stacked_mlp import StackedMLP
+from apfex.models._stacked_modules import StackedModules
+from apfex.models._training import TrainingSettings, train_population
+from apfex.models._tree_arrays import TreeArrays
+from apfex.models._trees import Trees, TreeSettings, import_xgboost
+
+__all__ = [
+    "Adam",
+    "BoostedMembers",
+    "BoostedModel",
+    "ColumnsLearner",
+    "ColumnsModel",
+    "GapWeights",
+    "JointLearner",
+    "JointModel",
+    "JointRows",
+    "JointTrees",
+    "OutOfFoldPredictions",
+    "PenalizedLoss",
+    "RuleModel",
+    "StackedMLP",
+    "StackedModules",
+    "StrategyGradient",
+    "TrainingRows",
+    "TrainingSettings",
+    "TreeArrays",
+    "TreeLearner",
+    "TreeSettings",
+    "Trees",
+    "boost_members",
+    "fit_joint_model",
+    "fit_rules",
+    "given_groups",
+    "import_xgboost",
+    "network_learners",
+    "rule_scores",
+    "train_population",
+    "weight_grid",
+]

@@ -1,0 +1,300 @@
+"""Boosting members on a common base model, each round along a gradient by their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from apfex.constraints import Constraint
+from apfex.history import History
+from apfex.models._rows import TrainingRows
+from apfex.models._trees import (
+    Trees,
+    TreeSettings,
+    import_xgboost,
+    in_parallel,
+    plain_matrix,
+    quantile_matrix,
+)
+from apfex.optimizer import APFEx
+from apfex.strategies import Strategy
+
+if TYPE_CHECKING:
+    from xgboost import Booster, DMatrix
+
+Losses = Callable[[Tensor], Sequence[Tensor]]
+"""From scores [n] or [n, c] to the losses, the task's first."""
+Constraints = Callable[[Tensor], Sequence[Constraint]]
+"""From scores to the constraints of a round."""
+_LEAST_CURVATURE = 1e-6
+
+
+@final
+class BoostedModel(nn.Module):
+    """Scores of a base model, plus those of trees that were boosted on top of it.
+
+    Parameters
+    ----------
+    base, boosted : modules
+        One score each, or c for several classes.
+
+    Examples
+    --------
+    >>> BoostedModel(nn.Linear(2, 1), nn.Linear(2, 1))(torch.zeros(3, 2)).shape
+    torch.Size([3, 1])
+    """
+
+    def __init__(self, base: nn.Module, boosted: nn.Module) -> None:
+        super().__init__()
+        self.base, self.boosted = base, boosted
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return scores [n, 1], or [n, c]."""
+        return self.base(x) + self.boosted(x)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class BoostedMembers:
+    """Members on a common base model, after some rounds.
+
+    Attributes
+    ----------
+    base : module
+    boosters : sequence of xgboost.Booster
+        Trees of each member; those of later rounds do not count.
+    rounds : Tensor of shape [b]
+        Number of rounds of each member; fewer for one that has stopped.
+    scores : Tensor of shape [b, n] or [b, n, c]
+        Scores of the training rows.
+    validation_scores : Tensor, like the scores
+        Scores of the validation rows; empty if there are none.
+
+    Examples
+    --------
+    >>> base, start = nn.Linear(2, 1), torch.zeros(1, 5)
+    >>> BoostedMembers(base, [], torch.tensor([0]), start, start).member(0) is base
+    True
+    """
+
+    base: nn.Module
+    boosters: Sequence[Booster]
+    rounds: Tensor
+    scores: Tensor
+    validation_scores: Tensor
+
+    def without_scores(self) -> BoostedMembers:
+        """Return the same members to be kept: the scores of many rounds would fill the memory."""
+        return replace(self, scores=self.scores[:, :0], validation_scores=self.scores[:, :0])
+
+    def member(self, index: int) -> nn.Module:
+        """Return a member as a module of its own."""
+        rounds = int(self.rounds[index])
+        if not rounds:
+            return self.base
+        return BoostedModel(self.base, Trees(self.boosters[index][:rounds]))
+
+
+def boost_members(
+    base: nn.Module,
+    rows: TrainingRows,
+    gradient: Callable[[Tensor], Tensor],
+    n_members: int,
+    settings: TreeSettings,
+    feature_types: Sequence[str],
+    *,
+    validation: Tensor | None = None,
+    on_round: Callable[[BoostedMembers], Tensor | None] | None = None,
+) -> BoostedMembers:
+    """Boost trees for all members on top of a base model, each round against a gradient.
+
+    Parameters
+    ----------
+    base : module
+        From inputs [n, d] to scores [n, 1], or [n, c]; it stays as it is.
+    rows : TrainingRows
+    gradient : callable
+        From scores [b, n] or [b, n, c] to the gradient of each member's mean loss by them:
+        :meth:`PenalizedLoss.gradient` for fixed weights, :class:`StrategyGradient` for a strategy.
+    n_members : int
+    settings : TreeSettings
+    feature_types : sequence of str
+        "q" or "c" for each input: a quantity, or a category's code.
+    validation : Tensor of shape [m, d], optional
+        Inputs of validation rows, whose scores are kept up to date.
+    on_round : callable, optional
+        Called before the first round and after each; it may return which members go on, a bool
+        Tensor [b].
+
+    Notes
+    -----
+    Leaves are Newton steps with the curvature of the cross-entropy alone: fairness losses curve
+    either way, and counting only where they curve upwards shortens the steps. All members share
+    the bins of the inputs.
+
+    Examples
+    --------
+    >>> x, y = torch.randn(60, 2), torch.arange(60) % 2
+    >>> rows = TrainingRows(x, y, torch.zeros(0, 60, dtype=torch.int64), ())
+    >>> settings, gradient = TreeSettings.for_rows(60), lambda s: (torch.sigmoid(s) - y) / 60
+    >>> members = boost_members(nn.Linear(2, 1), rows, gradient, 2, settings, ("q", "q"))
+    >>> members.member(1)(x).shape
+    torch.Size([60, 1])
+    """
+    validation = rows.x[:0] if validation is None else validation
+    start, new_start = (_base_scores(base, x, n_members) for x in (rows.x, validation))
+    data = quantile_matrix(_array(rows.x), feature_types)
+    others = [plain_matrix(_array(validation), feature_types)] if len(validation) else []
+    n_outputs = 1 if start.ndim == 2 else start.shape[2]
+    objective = {"objective": "reg:squarederror", "num_target": n_outputs, "base_score": 0.0}
+    parameters = settings.parameters(**objective)
+    boosters = [
+        import_xgboost().Booster({**parameters, "seed": settings.seed + member}, [data, *others])
+        for member in range(n_members)
+    ]
+    weight, going = rows.weights(), torch.ones(n_members, dtype=torch.bool)
+    no_rounds = torch.zeros(n_members, dtype=torch.int64)
+    members = BoostedMembers(base, boosters, no_rounds, start, new_start)
+    for done in range(settings.n_estimators + 1):
+        answer = None if on_round is None else on_round(members)
+        going = going if answer is None else going & answer.cpu()
+        if done == settings.n_estimators or not going.any():
+            return members
+        slopes = gradient(members.scores) * weight.sum()
+        curves = _curvature(members.scores, weight)
+        jobs = [
+            partial(boosters[i].boost, data, done, grad=_array(slopes[i]), hess=_array(curves[i]))
+            for i in going.nonzero().flatten().tolist()
+        ]
+        list(in_parallel(lambda job: job(), jobs))
+        # Scores are read here and never in the jobs: XGBoost keeps its cache of a matrix's margins
+        # per thread, and boosting adds the new tree to the cache of its own thread only, so that
+        # a thread that boosts misses the rounds that others have boosted. This one boosts none.
+        scores = _add_trees(start, boosters, data)
+        new_scores = _add_trees(new_start, boosters, others[0]) if others else new_start
+        members = BoostedMembers(base, boosters, members.rounds + going, scores, new_scores)
+    return members
+
+
+def _base_scores(base: nn.Module, x: Tensor, n_members: int) -> Tensor:
+    """Scores [b, n] or [b, n, c] of the base model, the same for all members."""
+    with torch.no_grad():
+        scores = base(x)
+    shared = scores.squeeze(1) if scores.shape[1] == 1 else scores
+    return shared.expand(n_members, *shared.shape).clone()
+
+
+def _add_trees(start: Tensor, boosters: Sequence[Booster], data: DMatrix) -> Tensor:
+    own = np.stack([booster.predict(data, output_margin=True) for booster in boosters])
+    return start + torch.from_numpy(own).to(start).reshape(start.shape)
+
+
+def _curvature(scores: Tensor, weight: Tensor) -> Tensor:
+    """Second derivative of the cross-entropy by each score, times the rows' weights."""
+    if scores.ndim == 2:
+        p = torch.sigmoid(scores)
+        return weight * (p * (1 - p)).clamp_min(_LEAST_CURVATURE)
+    p = torch.softmax(scores, 2)
+    return weight.unsqueeze(1) * (2 * p * (1 - p)).clamp_min(_LEAST_CURVATURE)
+
+
+def _array(values: Tensor) -> np.ndarray:
+    return values.detach().cpu().numpy()
+
+
+@final
+class StrategyGradient:
+    """The gradient by the scores that a strategy chooses for each member, to boost trees with.
+
+    Parameters
+    ----------
+    losses : callable
+        From the scores of one member to its losses; the task's first.
+    strategies : sequence of b strategies
+        One for each member.
+    constraints : sequence of b callables, optional
+        From the scores of a member to its constraints, such as "the dp gap is at most 0.03".
+    window : int
+        Rounds over which losses are averaged for the strategy.
+    seed : int
+
+    Notes
+    -----
+    Each round is a step of :class:`~apfex.APFEx` with the scores as parameters: the strategy weighs
+    the scaled gradients of the losses, and active constraints change the direction. The result is
+    given in units of the task's loss, so that all weight on the task is ordinary boosting. Start
+    from a fitted base model: where all scores are equal the fairness gradients vanish, and a
+    min-norm strategy does not move.
+
+    Examples
+    --------
+    >>> from apfex.objectives import CrossEntropy, FairnessLoss
+    >>> from apfex.strategies import ConeProjection
+    >>> y, g = torch.arange(40) % 2, torch.arange(40) // 2 % 2
+    >>> task, dp = CrossEntropy(), FairnessLoss("dp")
+    >>> gradient = StrategyGradient(lambda s: [task(s, y), dp(s, y, g)], [ConeProjection()])
+    >>> gradient(torch.randn(1, 40)).shape
+    torch.Size([1, 40])
+    """
+
+    def __init__(
+        self,
+        losses: Losses,
+        strategies: Sequence[Strategy],
+        constraints: Sequence[Constraints] | None = None,
+        *,
+        window: int = 5,
+        seed: int = 0,
+    ) -> None:
+        if constraints is not None and len(constraints) != len(strategies):
+            raise ValueError(
+                f"constraints must be one for each of the {len(strategies)} strategies, got "
+                f"{len(constraints)}."
+            )
+        self._losses, self._constraints = losses, constraints or [None] * len(strategies)
+        self._members = [
+            _StrategyMember(strategy, window, seed + member)
+            for member, strategy in enumerate(strategies)
+        ]
+
+    @property
+    def histories(self) -> list[History | None]:
+        """What happened to each member; None before the first round."""
+        return [member.optimizer.history for member in self._members]
+
+    def __call__(self, scores: Tensor) -> Tensor:
+        """Return gradients in the shape of the scores, [b, n] or [b, n, c]."""
+        if len(scores) != len(self._members):
+            raise ValueError(
+                f"scores must be of {len(self._members)} members, one for each strategy, got "
+                f"{len(scores)}."
+            )
+        parts = zip(self._members, scores, self._constraints, strict=True)
+        return torch.stack([m.gradient(own, self._losses, bounds) for m, own, bounds in parts])
+
+
+class _StrategyMember:
+    """An optimizer whose parameters are the scores of one member."""
+
+    def __init__(self, strategy: Strategy, window: int, seed: int) -> None:
+        self._scores = torch.nn.Parameter(torch.zeros(0))
+        inner = torch.optim.SGD([self._scores], lr=1.0)
+        self.optimizer = APFEx(inner, strategy, window=window, seed=seed)
+
+    def gradient(self, scores: Tensor, losses: Losses, constraints: Constraints | None) -> Tensor:
+        self._scores.data = scores.detach().clone()
+        found = list(losses(self._scores))
+        bounds = None if constraints is None else constraints(self._scores)
+        self.optimizer.backward(found, constraints=bounds)
+        gradient = self._scores.grad
+        self.optimizer.step()  # counts the round; the scores are those of the trees
+        scales = self.optimizer.scales
+        if gradient is None or scales is None:
+            return torch.zeros_like(scores)
+        return gradient * float(scales.expand(len(found))[0])

@@ -1,0 +1,198 @@
+"""The joint model: probabilities of group and label together, cross-fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, final
+
+import torch
+from torch import Tensor, nn
+
+from apfex.models._rows import JointRows
+
+_MIXTURES = 11
+"""Shares of a further learner that are tried, from 0 to 1."""
+_TINY = 1e-30
+
+
+@final
+class JointModel(nn.Module):
+    """Probabilities of each group and label given the inputs: a weighted mean of models.
+
+    Parameters
+    ----------
+    models : sequence of modules with k * c logits as outputs
+    weights : sequence of float
+        Weights of the models' probabilities; they sum to one.
+    shape : pair of int
+        k and c.
+
+    Examples
+    --------
+    >>> model = JointModel([nn.Linear(3, 4)], [1.0], (2, 2))
+    >>> model(torch.zeros(5, 3)).shape
+    torch.Size([5, 2, 2])
+    """
+
+    def __init__(
+        self, models: Sequence[nn.Module], weights: Sequence[float], shape: tuple[int, int]
+    ) -> None:
+        super().__init__()
+        self.models = nn.ModuleList(models)
+        self.weights = tuple(weights)
+        self.shape = shape
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return probabilities [n, k, c]."""
+        parts = zip(self.weights, self.models, strict=True)
+        total = sum(weight * torch.softmax(model(x), 1) for weight, model in parts)
+        return torch.as_tensor(total).unflatten(1, self.shape)
+
+
+class JointLearner(Protocol):
+    """Something that learns group and label together, once for each fold."""
+
+    @property
+    def steps(self) -> int:
+        """How often ``fit`` calls ``on_step``."""
+        ...
+
+    def fit(self, rows: JointRows, on_step: Callable[[], None]) -> tuple[list[nn.Module], Tensor]:
+        """Train a model with k * c logits for each fold, without the rows of that fold.
+
+        Returns the models, and out-of-fold probabilities [n, k * c]. ``on_step`` is called as the
+        training advances.
+        """
+        ...
+
+
+def fit_joint_model(
+    rows: JointRows, learners: Sequence[JointLearner], on_step: Callable[[], None] = lambda: None
+) -> tuple[JointModel, Tensor]:
+    """Train a joint model, and predict every row by the models that did not learn from it.
+
+    Parameters
+    ----------
+    rows : JointRows
+    learners : sequence of JointLearner
+        :func:`network_learners`, for instance.
+    on_step : callable, optional
+        Called as the training advances, as often as the steps of all learners say.
+
+    Returns
+    -------
+    model : JointModel
+        All models together.
+    out_of_fold : Tensor of shape [n, k, c]
+        For each row the probabilities by models that were trained without its fold.
+
+    Notes
+    -----
+    Learners are mixed in the proportion with the least log loss out of fold: small tables have no
+    use for networks, and large ones none for linear models.
+
+    Examples
+    --------
+    >>> from apfex.models import TrainingSettings, network_learners
+    >>> rows = JointRows(torch.randn(40, 3), torch.arange(40) % 4, (2, 2), torch.arange(40) % 4)
+    >>> learners = network_learners((8,), TrainingSettings(epochs=2))
+    >>> model, out_of_fold = fit_joint_model(rows, learners)
+    >>> out_of_fold.shape
+    torch.Size([40, 2, 2])
+    """
+    fitted = [learner.fit(rows, on_step) for learner in learners]
+    out_of_fold = [probabilities for _, probabilities in fitted]
+    shares = _best_shares(out_of_fold, rows.targets, rows.weight)
+    models, weights = [], []
+    for (found, _), share in zip(fitted, shares, strict=True):
+        if share > 0:
+            models += found
+            weights += [share / len(found)] * len(found)
+    kept = [share * part for share, part in zip(shares, out_of_fold, strict=True) if share > 0]
+    mixed = torch.stack(kept).sum(0)
+    return JointModel(models, weights, rows.shape), mixed.unflatten(1, rows.shape)
+
+
+def _best_shares(out_of_fold: Sequence[Tensor], targets: Tensor, weight: Tensor) -> list[float]:
+    """Shares of the learners with the least log loss, found one learner after the other."""
+    own = [part.gather(1, targets.unsqueeze(1)).squeeze(1) for part in out_of_fold]
+    own = [part.nan_to_num(0.0) for part in own]  # a learner that has diverged knows nothing
+    grid = torch.linspace(0, 1, _MIXTURES).to(own[0])
+    shares, so_far = [1.0], own[0]
+    for part in own[1:]:
+        mixed = torch.lerp(so_far, part, grid.unsqueeze(1))
+        best = int((mixed.clamp_min(1e-12).log() @ weight.to(mixed)).argmax())
+        share, so_far = float(grid[best]), mixed[best]
+        shares = [*(other * (1 - share) for other in shares), share]
+    return shares
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class OutOfFoldPredictions:
+    """Rows as models see them that did not learn from them, beside what the rows are.
+
+    Attributes
+    ----------
+    probabilities : Tensor of shape [n, k, c]
+        Out-of-fold probabilities of each group and label.
+    targets : int64 Tensor of shape [n]
+        ``group * c + label`` of each row.
+    sample_weight : Tensor of shape [n] or None
+
+    Examples
+    --------
+    >>> q = torch.tensor([[[0.4, 0.1], [0.2, 0.3]]])
+    >>> OutOfFoldPredictions(q, torch.tensor([3])).memberships(trusted_rows=1.0)
+    tensor([[0.4000, 0.1000, 0.2000, 0.6500]])
+    """
+
+    probabilities: Tensor
+    targets: Tensor
+    sample_weight: Tensor | None = None
+
+    def shares(self) -> Tensor:
+        """Return the weight of each row, summing to one."""
+        weight = self.sample_weight
+        if weight is None:
+            return torch.full_like(self.probabilities[:, 0, 0], 1 / len(self.targets))
+        return (weight / weight.sum()).to(self.probabilities)
+
+    def take(self, rows: Tensor) -> OutOfFoldPredictions:
+        """Return the predictions of some of the rows."""
+        weight = None if self.sample_weight is None else self.sample_weight[rows]
+        return OutOfFoldPredictions(self.probabilities[rows], self.targets[rows], weight)
+
+    def given_groups(self) -> OutOfFoldPredictions:
+        """Return the predictions given the true group of each row."""
+        c = self.probabilities.shape[2]
+        return replace(self, probabilities=given_groups(self.probabilities, self.targets // c))
+
+    def memberships(self, trusted_rows: float) -> Tensor:
+        """Return how much each row counts for each group and label, shape [n, k * c].
+
+        This is a mean of what the row is and of what the models predict. For a group and label with
+        as many rows as ``trusted_rows`` both count the same; for a smaller one the models count
+        more.
+        """
+        flat, shares = self.probabilities.flatten(1), self.shares()
+        effective = 1 / (shares**2).sum()  # Kish
+        own = torch.zeros_like(flat).scatter_(1, self.targets.unsqueeze(1), 1.0)
+        trust = trusted_rows / (trusted_rows + effective * (shares @ own))
+        return torch.lerp(own, flat, trust)
+
+
+def given_groups(probabilities: Tensor, codes: Tensor) -> Tensor:
+    """Condition probabilities [n, k, c] on known groups [n]; a code of -1 leaves a row as it is.
+
+    Examples
+    --------
+    >>> given_groups(torch.tensor([[[0.4, 0.1], [0.2, 0.3]]]), torch.tensor([1]))
+    tensor([[[0.0000, 0.0000],
+             [0.4000, 0.6000]]])
+    """
+    own = torch.zeros_like(probabilities[:, :, 0]).scatter_(1, codes.clamp_min(0)[:, None], 1.0)
+    kept = probabilities * own.unsqueeze(2)
+    known = kept / kept.sum((1, 2), keepdim=True).clamp_min(_TINY)
+    return torch.where((codes >= 0)[:, None, None], known, probabilities)

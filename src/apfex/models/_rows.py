@@ -1,0 +1,102 @@
+"""Rows to learn from: with groups for the gaps, or with group and label as one target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import final
+
+import torch
+from torch import Tensor
+
+from apfex.rates import GroupIndex
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """Inputs, labels and groups of the rows that the members of a population learn from.
+
+    Attributes
+    ----------
+    x : Tensor of shape [n, d]
+    y : int64 Tensor of shape [n]
+    codes : int64 Tensor of shape [a, n]
+        Group of each row, for each of a groupings.
+    n_groups : tuple of a numbers
+    sample_weight : Tensor of shape [n] or [b, n], or None
+        With [b, n] every member has weights of its own; rows of weight 0 do not influence it.
+
+    Examples
+    --------
+    >>> codes = torch.tensor([[0, 1, 0]])
+    >>> rows = TrainingRows(torch.zeros(3, 2), torch.tensor([0, 1, 1]), codes, (2,))
+    >>> rows.take(torch.tensor([1, 2])).y
+    tensor([1, 1])
+    """
+
+    x: Tensor
+    y: Tensor
+    codes: Tensor
+    n_groups: tuple[int, ...]
+    sample_weight: Tensor | None = None
+
+    def take(self, rows: Tensor) -> TrainingRows:
+        """Return some of the rows."""
+        weight = None if self.sample_weight is None else self.sample_weight[..., rows]
+        return TrainingRows(self.x[rows], self.y[rows], self.codes[:, rows], self.n_groups, weight)
+
+    def of_members(self, members: Tensor) -> TrainingRows:
+        """Return the same rows, with the sample weights of some of the members."""
+        if self.sample_weight is None or self.sample_weight.ndim == 1:
+            return self
+        return replace(self, sample_weight=self.sample_weight[members])
+
+    def weights(self) -> Tensor:
+        """Return sample weights of shape [n] or [b, n]; ones where none are given."""
+        if self.sample_weight is None:
+            return torch.ones(len(self.y), dtype=self.x.dtype, device=self.x.device)
+        return self.sample_weight
+
+    def indexes(self) -> list[GroupIndex]:
+        """Return one group index for each grouping."""
+        pairs = zip(self.codes, self.n_groups, strict=True)
+        return [GroupIndex(codes, None, k) for codes, k in pairs]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class JointRows:
+    """Rows to learn the joint probabilities of group and label from.
+
+    Attributes
+    ----------
+    x : Tensor of shape [n, d]
+    targets : int64 Tensor of shape [n]
+        Group and label in one number: ``group * c + label``.
+    shape : pair of int
+        Number of groups k and of classes c.
+    folds : int64 Tensor of shape [n]
+        Fold of each row, from 0 on. For each fold a model is trained on the other folds.
+    sample_weight : Tensor of shape [n], optional
+
+    Examples
+    --------
+    >>> JointRows(torch.zeros(4, 3), torch.arange(4), (2, 2), torch.tensor([0, 1, 1, 0])).n_folds
+    2
+    """
+
+    x: Tensor
+    targets: Tensor
+    shape: tuple[int, int]
+    folds: Tensor
+    sample_weight: Tensor | None = None
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds."""
+        return int(self.folds.max()) + 1
+
+    @property
+    def weight(self) -> Tensor:
+        """Sample weights of shape [n]; ones where none are given."""
+        return torch.ones_like(self.x[:, 0]) if self.sample_weight is None else self.sample_weight

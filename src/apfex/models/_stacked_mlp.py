@@ -1,0 +1,137 @@
+"""Populations of models that are trained as one tensor program; multilayer perceptrons."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Protocol, Self, final
+
+import torch
+from torch import Tensor, nn
+
+_Layer = tuple[Tensor, Tensor]
+"""Weight [out, in] and bias [out]."""
+
+
+class Population(Protocol):
+    """b models of one shape that are evaluated and trained together."""
+
+    n_members: int
+
+    def scores(self, x: Tensor) -> Tensor:
+        """Return the scores of all members for rows [n, d]: [b, n], or [b, n, c]."""
+        ...
+
+    def parameters(self) -> list[nn.Parameter]:
+        """Return what is trained, each of shape [b, ...]."""
+        ...
+
+    def values(self) -> list[Tensor]:
+        """Return everything that training may change, each of shape [b, ...]; not copied."""
+        ...
+
+    def member(self, index: int) -> nn.Module:
+        """Return a member as a module that shares nothing with the population."""
+        ...
+
+    def of_members(self, members: Tensor) -> Self:
+        """Return some of the members as a population with values of its own."""
+        ...
+
+    def train(self, mode: bool = True) -> None:
+        """Switch dropout and the like on or off."""
+        ...
+
+
+@final
+class StackedMLP:
+    """b multilayer perceptrons that are evaluated as one tensor program.
+
+    Parameters
+    ----------
+    n_features : int
+        d.
+    n_outputs : int
+        1 for two classes, else c.
+    hidden : sequence of int
+        Widths of the hidden layers; empty for a linear model.
+    n_members : int
+        b.
+    seed : int
+        Member i starts the same in a population of any size.
+
+    Examples
+    --------
+    >>> population = StackedMLP(3, 1, (4,), n_members=2, seed=0)
+    >>> population.scores(torch.zeros(5, 3)).shape
+    torch.Size([2, 5])
+    >>> population.member(1)(torch.zeros(5, 3)).shape
+    torch.Size([5, 1])
+    """
+
+    def __init__(
+        self, n_features: int, n_outputs: int, hidden: Sequence[int], n_members: int, seed: int
+    ) -> None:
+        widths = (n_features, *hidden, n_outputs)
+        starts = [_start(widths, seed * 1_000_003 + member) for member in range(n_members)]
+        layers = list(zip(*starts, strict=True))
+        self.n_members = n_members
+        self._weights = [nn.Parameter(torch.stack([w for w, _ in layer])) for layer in layers]
+        self._biases = [nn.Parameter(torch.stack([b for _, b in layer])) for layer in layers]
+
+    def scores(self, x: Tensor) -> Tensor:
+        """Return the scores of all members: [b, n], or [b, n, c] for several classes."""
+        # Members share the input of the first layer, so for all of them it is one product. Rows are
+        # the last axis, [b, width, n]: then no layer has to copy what the one before has made.
+        first = torch.addmm(self._biases[0].reshape(-1, 1), self._weights[0].flatten(0, 1), x.T)
+        outputs = first.unflatten(0, (self.n_members, -1))
+        for weight, bias in zip(self._weights[1:], self._biases[1:], strict=True):
+            outputs = torch.baddbmm(bias.unsqueeze(2), weight, outputs.relu())
+        return outputs.squeeze(1) if outputs.shape[1] == 1 else outputs.mT
+
+    def parameters(self) -> list[nn.Parameter]:
+        """Return what is trained, each of shape [b, ...]."""
+        return [*self._weights, *self._biases]
+
+    def values(self) -> list[Tensor]:
+        """Return everything that training may change: the parameters."""
+        return [parameter.detach() for parameter in self.parameters()]
+
+    def member(self, index: int) -> nn.Module:
+        """Return a member as an ``nn.Sequential`` of linear layers and ReLUs."""
+        layers: list[nn.Module] = []
+        for weight, bias in zip(self._weights, self._biases, strict=True):
+            linear = nn.Linear(weight.shape[2], weight.shape[1], device="meta")
+            linear.weight = nn.Parameter(weight[index].detach().clone())
+            linear.bias = nn.Parameter(bias[index].detach().clone())
+            layers += [nn.ReLU(), linear] if layers else [linear]
+        return nn.Sequential(*layers)
+
+    def of_members(self, members: Tensor) -> StackedMLP:
+        """Return some of the members as a population with values of its own."""
+        taken = copy.copy(self)
+        taken.n_members = len(members)
+        taken._weights = [nn.Parameter(weight.detach()[members]) for weight in self._weights]
+        taken._biases = [nn.Parameter(bias.detach()[members]) for bias in self._biases]
+        return taken
+
+    def train(self, mode: bool = True) -> None:
+        """Do nothing: there is no dropout to switch."""
+
+    def to(self, device: torch.device) -> StackedMLP:
+        """Move all members to a device."""
+        for parameter in self.parameters():
+            parameter.data = parameter.data.to(device)
+        return self
+
+
+def _start(widths: Sequence[int], seed: int) -> list[_Layer]:
+    """Draw the usual start of linear layers from a generator of its own."""
+    generator = torch.Generator().manual_seed(seed)
+    layers = []
+    for fan_in, fan_out in pairwise(widths):
+        reach = max(fan_in, 1) ** -0.5
+        weight = (2 * torch.rand(fan_out, fan_in, generator=generator) - 1) * reach
+        layers.append((weight, (2 * torch.rand(fan_out, generator=generator) - 1) * reach))
+    return layers

@@ -1,0 +1,270 @@
+"""Boosted trees by XGBoost: settings, data, and an ensemble as a torch module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Self, TypeVar, final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from apfex.models._rows import TrainingRows
+from apfex.models._tree_arrays import EnsembleArrays, check_trees, read_ensemble
+
+if TYPE_CHECKING:
+    from xgboost import Booster, DMatrix
+
+_T = TypeVar("_T")
+_U = TypeVar("_U")
+_SMALL = 5_000
+"""Below so many rows shallow trees and small steps are better."""
+
+
+def import_xgboost() -> ModuleType:
+    """Import XGBoost, or raise an error that says how to install it.
+
+    Examples
+    --------
+    >>> import_xgboost().__name__
+    'xgboost'
+    """
+    try:
+        import xgboost
+    except ImportError as error:
+        raise ImportError(
+            "Boosted trees need XGBoost: pip install 'apfex[boosting]', or xgboost itself."
+        ) from error
+    return xgboost
+
+
+@final
+@dataclass(frozen=True)
+class TreeSettings:
+    """How trees are grown, in XGBoost's words.
+
+    Attributes
+    ----------
+    n_estimators, max_depth, learning_rate, colsample_bytree, min_child_weight
+    monotone_constraints : tuple of d numbers, or empty
+        1: scores may only rise with the input; -1: they may only fall; 0: either.
+    seed : int
+    n_threads : int
+        Threads of one ensemble; several ensembles are grown in parallel.
+
+    Examples
+    --------
+    >>> TreeSettings.for_rows(1_000).max_depth
+    3
+    >>> TreeSettings.for_rows(1_000, max_depth=4).max_depth
+    4
+    """
+
+    n_estimators: int = 120
+    max_depth: int = 6
+    learning_rate: float = 0.1
+    colsample_bytree: float = 0.5
+    min_child_weight: float = 2.0
+    monotone_constraints: tuple[int, ...] = ()
+    seed: int = 0
+    n_threads: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse settings out of range."""
+        for name in ("n_estimators", "max_depth"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}.")
+
+    @classmethod
+    def for_rows(cls, n: int, **given: Any) -> Self:
+        """Return settings for a table of n rows; what is given and not None has precedence."""
+        usual = {"n_estimators": 80, "max_depth": 3, "learning_rate": 0.05} if n < _SMALL else {}
+        named = {name: value for name, value in given.items() if value is not None}
+        return cls(**{**usual, **named})
+
+    def for_groups(self) -> TreeSettings:
+        """Return settings for a quick model of the group."""
+        return replace(
+            self,
+            n_estimators=25,
+            max_depth=min(4, self.max_depth),
+            learning_rate=0.5,
+            colsample_bytree=1.0,
+            monotone_constraints=(),
+        )
+
+    def parameters(self, **objective: Any) -> dict[str, Any]:
+        """Return the parameters that XGBoost is given."""
+        constraints = str(self.monotone_constraints) if any(self.monotone_constraints) else None
+        return {
+            "tree_method": "hist",
+            "max_depth": self.max_depth,
+            "learning_rate": self.learning_rate,
+            "colsample_bytree": self.colsample_bytree,
+            "min_child_weight": self.min_child_weight,
+            "seed": self.seed,
+            "nthread": self.n_threads,
+            "verbosity": 0,
+            **({} if constraints is None else {"monotone_constraints": constraints}),
+            **objective,
+        }
+
+
+def quantile_matrix(
+    x: np.ndarray,
+    feature_types: Sequence[str],
+    *,
+    label: np.ndarray | None = None,
+    weight: np.ndarray | None = None,
+) -> DMatrix:
+    """Put inputs [n, d] into bins, to learn from; all trees share the bins."""
+    return import_xgboost().QuantileDMatrix(
+        x, label, weight=weight, feature_types=list(feature_types), enable_categorical=True
+    )
+
+
+def plain_matrix(
+    x: np.ndarray,
+    feature_types: Sequence[str],
+    *,
+    label: np.ndarray | None = None,
+    weight: np.ndarray | None = None,
+) -> DMatrix:
+    """Keep inputs [n, d] as they are, to predict: bins have no place for unknown categories."""
+    return import_xgboost().DMatrix(
+        x, label, weight=weight, feature_types=list(feature_types), enable_categorical=True
+    )
+
+
+def in_parallel(work: Callable[[_T], _U], things: Sequence[_T]) -> Iterator[_U]:
+    """Yield results in order, computed on as many threads as torch uses.
+
+    XGBoost releases Python's lock while it works. Ensembles with one thread each, grown in
+    parallel, wait less for each other than the threads of one ensemble, and give the same trees on
+    any number of cores.
+    """
+    with ThreadPoolExecutor(max(1, min(len(things), torch.get_num_threads()))) as threads:
+        yield from threads.map(work, things)
+
+
+def fit_booster(
+    settings: TreeSettings, n_classes: int, data: DMatrix, validation: DMatrix
+) -> tuple[Booster, list[float]]:
+    """Learn classes from data; also return the log loss on validation rows after each round."""
+    objective: dict[str, Any] = {"objective": "binary:logistic", "eval_metric": "logloss"}
+    if n_classes > 2:
+        objective = {"objective": "multi:softprob", "eval_metric": "mlogloss"}
+        objective["num_class"] = n_classes
+    results: dict[str, dict[str, list[float]]] = {}
+    booster = import_xgboost().train(
+        settings.parameters(**objective),
+        data,
+        settings.n_estimators,
+        evals=[(validation, "validation")],
+        evals_result=results,
+        verbose_eval=False,
+    )
+    return booster, results["validation"][objective["eval_metric"]]
+
+
+@final
+class Trees(nn.Module):
+    """An ensemble as a torch module, from inputs [n, d] to margins [n, outputs].
+
+    Parameters
+    ----------
+    booster : xgboost.Booster
+        The module owns it: nothing else may change it.
+
+    Notes
+    -----
+    Several threads may call one ensemble at a time. That holds because a booster is set up once,
+    when the module is made or unpickled: ``Booster.set_param`` is safe only while no other thread
+    uses the booster, and a prediction at the same time is wrong or fails.
+
+    Examples
+    --------
+    >>> import xgboost
+    >>> x, y = np.arange(8.0, dtype=np.float32)[:, None], np.arange(8) // 4
+    >>> booster = xgboost.train({"objective": "binary:logistic"}, xgboost.DMatrix(x, y), 2)
+    >>> Trees(booster)(torch.from_numpy(x)).shape
+    torch.Size([8, 1])
+    """
+
+    def __init__(self, booster: Booster) -> None:
+        super().__init__()
+        self.booster = booster
+        self._use_threads()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickle, with the number of threads of the process that reads it."""
+        super().__setstate__(state)
+        self._use_threads()
+
+    @staticmethod
+    def fit(
+        rows: TrainingRows,
+        validation: TrainingRows,
+        n_classes: int,
+        settings: TreeSettings,
+        feature_types: Sequence[str],
+    ) -> Trees:
+        """Learn the label, up to the round with the least loss on validation rows.
+
+        Examples
+        --------
+        >>> x, y = torch.arange(40.0).unsqueeze(1), torch.arange(40) // 20
+        >>> rows = TrainingRows(x, y, torch.zeros(0, 40, dtype=torch.int64), ())
+        >>> trees = Trees.fit(rows, rows, 2, TreeSettings.for_rows(40), ["q"])
+        >>> bool((trees(x)[:, 0] > 0).equal(y > 0))
+        True
+        """
+        data, others = (
+            make(
+                part.x.cpu().numpy(),
+                feature_types,
+                label=part.y.cpu().numpy(),
+                weight=part.weights().cpu().numpy(),
+            )
+            for make, part in ((quantile_matrix, rows), (plain_matrix, validation))
+        )
+        booster, losses = fit_booster(settings, n_classes, data, others)
+        return Trees(booster[: int(np.argmin(losses)) + 1])
+
+    def _use_threads(self) -> None:
+        self.booster.set_param({"nthread": torch.get_num_threads()})
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return margins in the dtype of the inputs; no gradient flows through trees."""
+        inputs = np.zeros((max(1, len(x)), x.shape[1]), dtype=np.float32)  # XGBoost needs a row
+        inputs[: len(x)] = x.detach().cpu().numpy()
+        margins = self.booster.inplace_predict(inputs, predict_type="margin")
+        own = margins.reshape(len(inputs), -1)[: len(x)].copy()  # XGBoost writes there again
+        return torch.from_numpy(own).to(x)
+
+    def to_json(self) -> bytes:
+        """Return the ensemble in XGBoost's own JSON, exact to the last bit."""
+        return bytes(self.booster.save_raw(raw_format="json"))
+
+    @staticmethod
+    def from_json(data: bytes) -> Trees:
+        """Read an ensemble that ``to_json`` has written; damaged data are refused."""
+        check_trees(data)
+        booster = import_xgboost().Booster()
+        try:
+            booster.load_model(bytearray(data))
+        except import_xgboost().core.XGBoostError as error:
+            reason = next(iter(str(error).splitlines()), "")
+            raise ValueError(
+                f"data must be a booster in XGBoost's JSON, got {reason!r}."
+            ) from error
+        return Trees(booster)
+
+    def to_arrays(self) -> EnsembleArrays:
+        """Return the ensemble as plain arrays."""
+        return read_ensemble(self.to_json(), lambda x: self(torch.from_numpy(x)).numpy())
