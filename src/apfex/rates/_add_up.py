@@ -41,6 +41,8 @@ def add_up(values: Tensor, codes: Tensor, size: int) -> Tensor:
     """
     values = values.expand(*values.shape[: values.ndim - codes.ndim], *codes.shape)
     if values.device.type == "cuda" and values.is_floating_point():
+        if not (values.requires_grad and torch.is_grad_enabled()):
+            return _by_products(values, codes, size)
         sums: Tensor = _InFixedOrder.apply(values, codes, size)  # pyright: ignore
         return sums
     if codes.ndim == 1:
@@ -75,17 +77,14 @@ class _InFixedOrder(torch.autograd.Function):
 def _by_products(values: Tensor, codes: Tensor, size: int) -> Tensor:
     """Sums by products with one-hot matrices, of as many rows at a time as memory allows."""
     exact = torch.float64 if values.dtype == torch.float64 or _rounds_products() else torch.float32
+    if torch.is_autocast_enabled(values.device.type):
+        with torch.autocast(values.device.type, enabled=False):
+            return _by_products(values, codes, size)
     n = codes.shape[-1]
     rows = max(1, _BLOCK // max(1, size * (codes.numel() // max(1, n))))
-    with torch.autocast(values.device.type, enabled=False):
-        sums = sum(
-            _product(some, _one_hot(own, size, some))
-            for some, own in zip(
-                values.to(exact).split(rows, -1), codes.split(rows, -1), strict=True
-            )
-        )
-    assert isinstance(sums, Tensor)
-    return sums.to(values.dtype)
+    parts = zip(values.to(exact).split(rows, -1), codes.split(rows, -1), strict=True)
+    sums = [_product(some, _one_hot(own, size, some)) for some, own in parts]
+    return (sums[0] if len(sums) == 1 else torch.stack(sums).sum(0)).to(values.dtype)
 
 
 def _rounds_products() -> bool:
