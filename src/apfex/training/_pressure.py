@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from apfex.objectives import Aggregate, gaps_of_masses
+from apfex.objectives import Aggregate, gaps_of_counts
 from apfex.relaxations import Step
 from apfex.training._aims import Aims
 from apfex.training._rows import TrainingRows
@@ -89,7 +89,7 @@ class Pressure:
             batch.indexes(), self._running, self._weights, strict=True
         ):
             masses = running.update(decisions, labels, index, given)
-            _, slopes = gaps_of_masses(masses, self._rates, self._aggregate)
+            _, slopes = gaps_of_counts(masses, self._rates, self._aggregate)
             shares = weights.to(slopes)  # [b, r]
             if labels.ndim == 2:
                 shares = shares.unsqueeze(1) / len(labels)  # the mean over classes

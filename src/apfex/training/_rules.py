@@ -9,7 +9,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from apfex.objectives import gaps_of_masses
+from apfex.objectives import gaps_of_counts
 from apfex.rates import GroupIndex
 from apfex.training._aims import Aims
 
@@ -283,7 +283,7 @@ class _Plan:
             weights = self.aims.weights[:, place * r : (place + 1) * r] / j
             parts = [self._split(part, parent) for part in (selected, self.totals.expand(j, k, c))]
             masses = torch.cat([parts[0], parts[1].expand_as(parts[0])], -1)
-            gaps, slopes = gaps_of_masses(masses, self.aims.rates, "rms", _LEAST_MASS)
+            gaps, slopes = gaps_of_counts(masses, self.aims.rates, "rms", _LEAST_MASS)
             found.append(gaps.mean(1))
             table = (weights[:, None, :, None, None] * slopes).sum(2)[:, :, parent]  # [b, j, k, 4]
             own = self.own[:, None, :]

@@ -8,7 +8,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from apfex.rates import GroupIndex, group_masses
+from apfex.rates import GroupIndex, soft_counts
 
 
 @final
@@ -44,7 +44,7 @@ class RunningMasses:
         ``sample_weight`` has shape [n], or any that fits the decisions.
         """
         with torch.no_grad():
-            masses = group_masses(decisions, labels, index, sample_weight)
+            masses = soft_counts(decisions, labels, index, sample_weight)
             self._mean = torch.zeros_like(masses) if self._mean is None else self._mean
             self._mean = torch.lerp(self._mean, masses, self._share)
             self._steps += 1
