@@ -412,10 +412,10 @@ def test_a_folder_that_is_there_is_kept_unless_told_otherwise(tmp_path):
 
 def test_a_newer_format_is_refused(tmp_path):
     folder = fitted_case("array")[0].save(tmp_path / "model")
-    forge(folder, format=3)
-    with pytest.raises(ValueError, match="format 2 or older, got format 3: a newer version"):
+    forge(folder, format=4)
+    with pytest.raises(ValueError, match="format 3 or older, got format 4: a newer version"):
         load(folder)
-    forge(folder, format=2, kind="apfex.other")
+    forge(folder, format=3, kind="apfex.other")
     with pytest.raises(ValueError, match=r"must hold 'apfex\.APFExClassifier', got 'apfex\.other'"):
         load(folder)
 

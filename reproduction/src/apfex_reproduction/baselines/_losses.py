@@ -1,8 +1,8 @@
 """Losses of all members and their slopes by the scores, without a graph.
 
 The numbers are those of :class:`~apfex.objectives.CrossEntropy`, ``DPLoss``, ``TPRLoss`` and
-``FairnessLoss``, which a test holds them to. Confusion counts of all members come from one pass over
-the rows, and the gradient of a row is looked up in a table with an entry per group and label.
+``FairnessLoss``, which a test holds them to. Confusion counts of all members come from one pass
+over the rows, and the gradient of a row is looked up in a table with an entry per group and label.
 """
 
 from __future__ import annotations

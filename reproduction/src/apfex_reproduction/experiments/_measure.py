@@ -84,11 +84,15 @@ def _gap(rates: torch.Tensor) -> torch.Tensor:
 
 
 def _overall(decisions: torch.Tensor, y: torch.Tensor) -> dict[str, Any]:
+    balanced = class_recalls(decisions, y, 2).mean()
+    is_constant = (decisions == decisions[0]).all()
+    if not balanced.isnan():  # one class alone does not tell how good decisions are
+        is_constant = is_trivial(decisions, y, 2)
     return {
         "accuracy": _number((decisions == y).double().mean()),
-        "balanced_accuracy": _number(class_recalls(decisions, y, 2).mean()),
+        "balanced_accuracy": _number(balanced),
         "positive_rate": _number(decisions.mean()),
-        "constant": bool(is_trivial(decisions, y, 2)),
+        "constant": bool(is_constant),
     }
 
 
