@@ -124,6 +124,18 @@ def test_intervals_of_groups_are_wilsons_at_effective_sizes():
     assert by_sex["effective"].tolist() == kish.round().tolist()
 
 
+def test_a_weighted_rate_without_rows_is_not_known():
+    """Sums of weights that should cancel out are off by rounding."""
+    weight = np.array([0.1, 0.7, 0.2, 0.3] * 25)
+    y, decided = np.tile([0, 1], 50), np.repeat([1, 0], 50)
+    decided[50:] = np.tile([0, 1], 25)
+    table = {"g": np.repeat(["all selected", "some"], 50)}
+    found = audit(y, decided, sensitive_features=table, sample_weight=weight, criteria="npv")
+    first = found.groups.iloc[0]
+    assert np.isnan(first["rate"])
+    assert first[["numerator", "denominator", "effective"]].tolist() == [0, 0, 0]
+
+
 def test_newcombes_interval_is_that_of_his_paper():
     """Table II of Newcombe (1998), method 10: 56 of 70 against 48 of 80, and 5 of 56 against 0."""
     now, earlier = np.array([56 / 70, 5 / 56]), np.array([48 / 80, 0.0])

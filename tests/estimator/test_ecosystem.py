@@ -150,7 +150,7 @@ def test_labels_of_any_kind(labels):
     clf.fit(DATA.X, labels[DATA.y], sensitive_features=DATA.sensitive)
     assert set(clf.predict(FRESH.X)) == set(labels)
     assert clf.score(FRESH.X, labels[FRESH.y]) > 0.6
-    assert clf.front_[0].share_positive == pytest.approx(1 - fitted().front_[0].share_positive)
+    assert clf.front_[0].share_favored == pytest.approx(1 - fitted().front_[0].share_favored)
     audit = clf.audit(FRESH.X, labels[FRESH.y], sensitive_features=FRESH.sensitive)
     assert audit.gaps["gap"].between(0, 1).all()
 

@@ -25,7 +25,6 @@ from torch import nn
 
 import apfex
 from apfex.estimator import APFExClassifier, _modules, load
-from apfex.estimator._intervals import Intervals
 from apfex.metrics import gap_inference
 from apfex.storage import pack
 from apfex.tables import TableEncoder
@@ -413,10 +412,10 @@ def test_a_folder_that_is_there_is_kept_unless_told_otherwise(tmp_path):
 
 def test_a_newer_format_is_refused(tmp_path):
     folder = fitted_case("array")[0].save(tmp_path / "model")
-    forge(folder, format=3)
-    with pytest.raises(ValueError, match="format 2 or older, got format 3: a newer version"):
+    forge(folder, format=4)
+    with pytest.raises(ValueError, match="format 3 or older, got format 4: a newer version"):
         load(folder)
-    forge(folder, format=2, kind="apfex.other")
+    forge(folder, format=3, kind="apfex.other")
     with pytest.raises(ValueError, match=r"must hold 'apfex\.APFExClassifier', got 'apfex\.other'"):
         load(folder)
 
@@ -536,28 +535,27 @@ def test_trees_that_lead_nowhere_never_reach_xgboost(tmp_path, name):
 @pytest.mark.parametrize("rate", ["dp", "tpr", "ppv", "accuracy"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_intervals_from_counts_are_those_from_rows(rate, n_classes, weighted):
-    from apfex.estimator._criteria import Criteria
+    from apfex.estimator._intervals import gap_of
     from apfex.groups import make_groups
+    from apfex.rates import count_rows
 
     rng = np.random.default_rng(0)
     y, decided = rng.integers(0, n_classes, (2, 300))
     weight = rng.random(300) + 0.5 if weighted else None
-    groupings = [make_groups(rng.integers(0, k, 300)) for k in (2, 4)]
-    criteria = Criteria.of((rate,))
-    counted = Intervals.of(y, decided, groupings, weight, n_classes, criteria)
+    crossing = make_groups({"a": rng.integers(0, 2, 300), "b": rng.integers(0, 4, 300)})
+    counts = count_rows(y, decided, crossing, weight, classes=range(n_classes))
     for confidence in (0.8, 0.95):
-        found = [
-            gap_inference(
-                y,
-                decided,
-                rate=rate,
-                sensitive_features=groups,
-                sample_weight=weight,
-                confidence=confidence,
-            )
-            for groups in groupings
-        ]
-        assert counted(rate, confidence) == max(found, key=lambda one: one.gap)
+        found = gap_inference(
+            y,
+            decided,
+            rate=rate,
+            sensitive_features=crossing,
+            grouping="attributes",
+            sample_weight=weight,
+            confidence=confidence,
+        )
+        largest = max(found.values(), key=lambda one: one.gap)
+        assert gap_of(counts, rate, [("a",), ("b",)], confidence) == largest
 
 
 def test_all_figures_of_a_point_are_stored(tmp_path):
@@ -565,9 +563,12 @@ def test_all_figures_of_a_point_are_stored(tmp_path):
     again = load(clf.save(tmp_path / "model"))
     for ours, theirs in zip(clf.front_, again.front_, strict=True):
         for field in fields(ours):
-            if field.name not in ("module", "interval_at"):
+            if field.name not in ("module", "counts"):
                 assert getattr(theirs, field.name) == getattr(ours, field.name)
                 assert type(getattr(theirs, field.name)) is type(getattr(ours, field.name))
+        assert theirs.counts.names == ours.counts.names
+        for name in ("rows", "sums", "squares"):
+            assert np.array_equal(getattr(theirs.counts, name), getattr(ours.counts, name))
 
 
 def test_modules_on_a_disk_keep_their_types(tmp_path):

@@ -5,7 +5,7 @@ import torch
 
 from apfex.models import GapWeights, weight_grid
 from apfex.models._penalized_loss import RunningCounts
-from apfex.rates import GroupIndex, group_masses
+from apfex.rates import GroupIndex, soft_counts
 
 
 def batches(n, generator):
@@ -22,14 +22,14 @@ def batches(n, generator):
 def test_the_first_batch_counts_in_full():
     (decisions, labels, index), *_ = batches(1, torch.Generator().manual_seed(0))
     found = RunningCounts(memory=50.0).update(decisions, labels, index, None)
-    torch.testing.assert_close(found, group_masses(decisions, labels, index))
+    torch.testing.assert_close(found, soft_counts(decisions, labels, index))
 
 
 def test_equal_batches_leave_the_mean_where_it_is():
     (decisions, labels, index), *_ = batches(1, torch.Generator().manual_seed(0))
     running = RunningCounts(memory=5.0)
     found = [running.update(decisions, labels, index, None) for _ in range(7)][-1]
-    torch.testing.assert_close(found, group_masses(decisions, labels, index))
+    torch.testing.assert_close(found, soft_counts(decisions, labels, index))
 
 
 def test_it_is_the_weighted_mean_of_the_past():
@@ -38,7 +38,7 @@ def test_it_is_the_weighted_mean_of_the_past():
     found = [running.update(*batch, None) for batch in seen][-1]
     ages = torch.arange(5, -1, -1)
     shares = (1 - 1 / memory) ** ages / memory
-    counts = torch.stack([group_masses(*batch) for batch in seen])
+    counts = torch.stack([soft_counts(*batch) for batch in seen])
     expected = (shares[:, None, None, None] * counts).sum(0) / shares.sum()
     torch.testing.assert_close(found, expected)
 
@@ -67,7 +67,7 @@ def test_no_memory_means_the_last_batch(memory):
     running = RunningCounts(memory)
     seen = batches(3, torch.Generator().manual_seed(2))
     found = [running.update(*batch, None) for batch in seen][-1]
-    torch.testing.assert_close(found, group_masses(*seen[-1]))
+    torch.testing.assert_close(found, soft_counts(*seen[-1]))
 
 
 def test_some_members_are_remembered_as_they_were():

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from apfex.objectives import gaps_of_masses
+from apfex.objectives import gaps_of_counts
 from apfex.objectives._gaps import soft_gaps
 from apfex.objectives._pairs import Aggregate
 from apfex.rates import RATES, GroupIndex, RateName
@@ -70,10 +70,10 @@ def test_members_of_a_population_are_independent():
 
 def test_a_member_that_diverged_does_not_spoil_the_others():
     masses = torch.rand(3, 4, 4, dtype=torch.float64) + 0.1
-    expected, slopes = gaps_of_masses(masses, ("dp", "tpr"), "rms")
+    expected, slopes = gaps_of_counts(masses, ("dp", "tpr"), "rms")
     broken = masses.clone()
     broken[1, 2, 0] = torch.nan
-    gaps, broken_slopes = gaps_of_masses(broken, ("dp", "tpr"), "rms")
+    gaps, broken_slopes = gaps_of_counts(broken, ("dp", "tpr"), "rms")
     assert gaps[1].isnan().all()
     torch.testing.assert_close(gaps[[0, 2]], expected[[0, 2]])
     torch.testing.assert_close(broken_slopes[[0, 2]], slopes[[0, 2]])

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from apfex.groups import make_groups, soft_memberships
+from apfex.metrics import largest_gap
 from apfex.objectives import (
     CrossEntropy,
     DPLoss,
@@ -14,7 +15,7 @@ from apfex.objectives import (
     SquaredError,
     TPRLoss,
 )
-from apfex.rates import gap, rate_sums
+from apfex.rates import GroupIndex, rates_of, soft_counts
 from apfex.relaxations import ccr_step, smooth_abs, tanh_step
 
 N = 60
@@ -101,7 +102,7 @@ def test_rows_without_a_group_count_for_the_task_only(loss, batch):
 def test_fairness_loss_is_the_mean_over_pairs_of_soft_rates(rate, batch):
     scores, y, groups, _ = batch
     decisions = tanh_step(torch.sigmoid(scores))
-    rates = rate_sums(rate, decisions, y, groups).rates()
+    rates = rates_of(rate, soft_counts(decisions, y, GroupIndex.of(groups)))
     pairs = [smooth_abs(a - b) for a, b in itertools.combinations(rates, 2)]
     expected = torch.stack(pairs).mean() + 0.1 * CrossEntropy()(scores, y)
     torch.testing.assert_close(FairnessLoss(rate)(scores, y, groups), expected)
@@ -118,7 +119,8 @@ def test_constant_scores_have_no_gap(relaxation, batch):
 
 def test_steep_relaxations_tend_to_the_hard_gap(batch):
     scores, y, groups, _ = batch
-    hard = gap(rate_sums("dp", (scores > 0).double(), y, groups).rates())
+    counts = soft_counts((scores > 0).double(), y, GroupIndex.of(groups))
+    hard = largest_gap(rates_of("dp", counts)[None])
     loss = FairnessLoss(
         "dp", lambda p: tanh_step(p, steepness=1e6), task_weight=0.0, aggregate="max"
     )

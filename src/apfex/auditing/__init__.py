@@ -1,13 +1,13 @@
-"""Audits: rates of decisions to verdicts, on every level of the sensitive attributes.
+"""Audits: rates of decisions to verdicts, on every grouping of the sensitive attributes.
 
-The function is :func:`audit`, also ``apfex.audit``. It counts rows once (:func:`count_rows`); all
-else follows from the counts (:func:`audit_counts`), so an audit can be made wherever rows can be
-counted, stored as JSON and read again.
+The function is :func:`audit`, also ``apfex.audit``. It counts rows once
+(:func:`apfex.rates.count_rows`); all else follows from the counts (:func:`audit_counts`), so an
+audit can be made wherever rows can be counted, stored as JSON and read again.
 """
 
 from apfex.auditing._audit import Audit
-from apfex.auditing._counts import Counts, ScoreCounts, count_classes, count_rows
 from apfex.auditing._diff import AuditChange
+from apfex.auditing._groupings import groupings_of
 from apfex.auditing._run import audit, audit_counts
 from apfex.auditing._settings import AuditSettings
 from apfex.auditing._tables import worst_first
@@ -18,13 +18,10 @@ __all__ = [
     "Audit",
     "AuditChange",
     "AuditSettings",
-    "Counts",
-    "ScoreCounts",
     "Verdict",
     "audit",
     "audit_counts",
-    "count_classes",
-    "count_rows",
+    "groupings_of",
     "holm",
     "worst_first",
 ]

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 import pandas as pd
 
-from apfex.auditing._counts import Counts
 from apfex.auditing._diff import AuditChange, change_of_gaps, change_of_rates
+from apfex.auditing._groupings import groupings_of
 from apfex.auditing._html import as_html
 from apfex.auditing._json import as_json, read_json
-from apfex.auditing._levels import Level, levels_of
 from apfex.auditing._plan import plan_rows
 from apfex.auditing._plot import plot_gaps
 from apfex.auditing._settings import AuditSettings, check_bound
@@ -21,6 +20,8 @@ from apfex.auditing._text import as_markdown, as_text
 from apfex.auditing._thresholds import threshold_rates
 from apfex.auditing._verdicts import Tested, ends_of, surely_above
 from apfex.auditing._worst import count_worse_off, worst_groups
+from apfex.groups import grouping_name
+from apfex.rates import ConfusionCounts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,10 +35,10 @@ class Audit:
     Attributes
     ----------
     gaps : pandas.DataFrame
-        A row per criterion and level: ``criterion``, ``by``, ``gap``, ``lower``, ``upper``,
+        A row per criterion and grouping: ``criterion``, ``by``, ``gap``, ``lower``, ``upper``,
         ``noise_floor``, ``p_value``, ``p_adjusted``, ``verdict``.
     groups : pandas.DataFrame
-        A row per level, group and rate (and class, if there are more than two): ``by``,
+        A row per grouping, group and rate (and class, if there are more than two): ``by``,
         ``group``, ``of`` (the rate's name), ``count`` (rows), ``numerator``, ``denominator``
         (sums of weights), ``effective`` (the rows that these are worth), ``rate``, ``lower``,
         ``upper`` (Wilson), ``difference`` (to the rate of all rows), ``shrunken`` (empirical
@@ -46,7 +47,7 @@ class Audit:
     overall : pandas.DataFrame
         The same columns for all rows.
     thresholds : pandas.DataFrame or None
-        With scores, a row per threshold, criterion and level: ``gap``, ``lowest`` and
+        With scores, a row per threshold, criterion and grouping: ``gap``, ``lowest`` and
         ``highest`` group with their rates, if scores from the threshold up were favorable.
     settings : AuditSettings
     notes : tuple of str
@@ -77,7 +78,7 @@ class Audit:
     thresholds: pd.DataFrame | None
     settings: AuditSettings
     notes: tuple[str, ...]
-    _counts: Counts = field(repr=False)
+    _counts: ConfusionCounts = field(repr=False)
     _tested: tuple[Tested, ...] = field(repr=False)
     _shrunken: dict[tuple[str, tuple[str, ...]], np.ndarray] = field(repr=False)
 
@@ -99,13 +100,12 @@ class Audit:
     @property
     def share_favored(self) -> float:
         """Share of all rows that get the favorable label."""
-        masses = self._counts.favored
-        return float(masses[:, :2].sum() / masses[:, 2:].sum())
+        return self._counts.share_favored
 
     @property
     def is_approximate(self) -> bool:
         """Whether weights differ, so that counts are effective ones and intervals approximate."""
-        return self._counts.approximate
+        return self._counts.weight is None
 
     @property
     def n_worse_off(self) -> int:
@@ -114,7 +114,7 @@ class Audit:
         The Wilson interval of their rate, corrected for the number of groups (Bonferroni), lies
         below the rate of all rows.
         """
-        return count_worse_off(self._counts, self._level(None), self.settings.confidence)
+        return count_worse_off(self._counts, self.settings.confidence)
 
     def worst(
         self, n: int = 5, *, by: str | Sequence[str] | None = None, only_below: bool = False
@@ -126,7 +126,7 @@ class Audit:
         n : int
             How many.
         by : str or sequence of str, optional
-            A level as in ``gaps``, or its attributes; the full crossing by default.
+            A grouping as in ``gaps``, or its attributes; the full crossing by default.
         only_below : bool
             Leave out groups that get it as often as all rows do, or more often.
 
@@ -141,8 +141,8 @@ class Audit:
         """
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
             raise ValueError(f"n must be a whole number of at least 1, got {n!r}.")
-        level = self._level(by)
-        worst: Any = worst_groups(self._counts, level, self.settings.confidence)
+        attributes = self.attributes if by is None else self._attributes(by)
+        worst: Any = worst_groups(self._counts, attributes, self.settings.confidence)
         if only_below:
             worst = worst[worst["difference"] < -1e-9].reset_index(drop=True)  # not by rounding
         return worst.head(n)
@@ -206,7 +206,7 @@ class Audit:
         ----------
         criterion : str
         by : str or sequence of str
-            A level as in ``gaps``, or its attributes.
+            A grouping as in ``gaps``, or its attributes.
 
         Returns
         -------
@@ -214,7 +214,7 @@ class Audit:
             ``group``, ``of`` and ``rate``; of several rates or classes those of the widest gap.
             No rows where the gap is not estimable.
         """
-        attributes = self._level(by).attributes
+        attributes = self._attributes(by)
         for one in self._tested:
             if (one.criterion, one.attributes) == (criterion, attributes):
                 return ends_of(one)
@@ -261,8 +261,9 @@ class Audit:
             raise ValueError(
                 f"y_score must be given to audit for rates by threshold, got None{gone}."
             )
-        levels = levels_of(self._counts.groups)
-        return threshold_rates(self._counts.scores, levels, self.settings.rates)
+        grouped = [self._counts.by(attributes).scores for attributes in self._groupings]
+        scores = [one for one in grouped if one is not None]
+        return threshold_rates(scores, self.settings.rates)
 
     def to_frame(self, table: Literal["gaps", "groups"] = "gaps") -> pd.DataFrame:
         """A copy of the gaps, or of the groups."""
@@ -273,11 +274,11 @@ class Audit:
     def to_json(self, *, indent: int | None = None) -> str:
         """Everything as JSON, NaN as null; :meth:`from_json` reads it.
 
-        The keys, of ``schema_version`` 2: ``kind`` ("apfex.audit"), ``schema_version``,
+        The keys, of ``schema_version`` 3: ``kind`` ("apfex.audit"), ``schema_version``,
         ``n_rows``, ``attributes``, ``settings``, ``notes``; ``gaps``, ``overall``, ``groups``,
         ``worst`` and ``thresholds`` (or null) as lists of rows; ``counts``, from which all of it
-        follows. A change of their meaning raises the version; since 2 all rates of two labels are
-        those of the favorable one.
+        follows (:meth:`apfex.rates.ConfusionCounts.to_dict`). A change of their meaning raises
+        the version.
         """
         return as_json(self, self._counts, indent)
 
@@ -313,14 +314,17 @@ class Audit:
     def _repr_html_(self) -> str:
         return as_html(self, 10)
 
-    def _level(self, by: str | Sequence[str] | None) -> Level:
-        levels = levels_of(self._counts.groups)
-        if by is None:
-            return levels[-1]
-        for level in levels:
-            if by == level.by if isinstance(by, str) else tuple(by) == level.attributes:
-                return level
-        raise ValueError(f"by must be one of {[level.by for level in levels]}, got {by!r}.")
+    @property
+    def _groupings(self) -> list[tuple[str, ...]]:
+        return groupings_of(self.attributes)
+
+    def _attributes(self, by: str | Sequence[str]) -> tuple[str, ...]:
+        """Attributes of a grouping that is asked for."""
+        for found in self._groupings:
+            if by == grouping_name(found) if isinstance(by, str) else tuple(by) == found:
+                return found
+        names = [grouping_name(found) for found in self._groupings]
+        raise ValueError(f"by must be one of {names}, got {by!r}.")
 
 
 def _label_kind(audit: Audit) -> str:

@@ -25,7 +25,7 @@ class AuditChange:
     Attributes
     ----------
     gaps : pandas.DataFrame
-        A row per criterion and level of either: ``criterion``, ``by``, ``earlier``, ``now``,
+        A row per criterion and grouping of either: ``criterion``, ``by``, ``earlier``, ``now``,
         ``change``, ``lower``, ``upper``, ``verdict`` (larger, smaller, no clear change, not
         estimable, or new or gone where only one of the audits has it).
     groups : pandas.DataFrame

@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import pandas as pd
 
-from apfex.auditing._counts import Counts
 from apfex.auditing._settings import AuditSettings
 from apfex.auditing._thresholds import THRESHOLDS
-from apfex.groups import make_groups
+from apfex.rates import ConfusionCounts
 
 if TYPE_CHECKING:
     from apfex.auditing._audit import Audit
 
-KIND, SCHEMA_VERSION = "apfex.audit", 2
+KIND, SCHEMA_VERSION = "apfex.audit", 3
 _WORDS = ("criterion", "by", "lowest", "highest")  # the other columns of thresholds are numbers
 _TEXT = pd.Series(["text"]).dtype  # its name depends on the version of pandas
 
 
-def as_json(audit: Audit, counts: Counts, indent: int | None) -> str:
+def as_json(audit: Audit, counts: ConfusionCounts, indent: int | None) -> str:
     """Settings, tables and counts; a number that is not known is null."""
     thresholds = audit.thresholds
     content = {
@@ -39,7 +38,7 @@ def as_json(audit: Audit, counts: Counts, indent: int | None) -> str:
         "groups": _records(audit.groups),
         "worst": _records(audit.worst(audit.n_groups)),
         "thresholds": None if thresholds is None else _records(thresholds),
-        "counts": _counts(counts),
+        "counts": counts.to_dict(),
     }
     return json.dumps(_known(content), indent=indent, allow_nan=False, ensure_ascii=False)
 
@@ -49,7 +48,7 @@ def as_json(audit: Audit, counts: Counts, indent: int | None) -> str:
 class Stored:
     """What an audit is made from again, and what its counts do not tell."""
 
-    counts: Counts
+    counts: ConfusionCounts
     settings: AuditSettings
     notes: tuple[str, ...]
     thresholds: pd.DataFrame | None
@@ -71,7 +70,7 @@ def read_json(text: str) -> Stored:
         )
     try:
         return Stored(
-            _read_counts(content["counts"]),
+            ConfusionCounts.from_dict(content["counts"]),
             AuditSettings(**content["settings"]),
             tuple(map(str, content["notes"])),
             _read_thresholds(content["thresholds"]),
@@ -82,49 +81,6 @@ def read_json(text: str) -> Stored:
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return frame.to_dict("records")
-
-
-def _counts(counts: Counts) -> dict[str, Any]:
-    groups = counts.groups
-    columns = zip(groups.levels, groups.cells.T, strict=True)
-    return {
-        "cells": {
-            name: [levels[code] for code in codes]
-            for name, (levels, codes) in zip(groups.attributes, columns, strict=True)
-        },
-        "classes": list(counts.classes),
-        "favorable": counts.favorable,
-        "rows": counts.rows,
-        "sums": counts.sums,
-        "squares": counts.squares,
-        "labelled": counts.labelled,
-        "approximate": counts.approximate,
-        "outside": counts.outside,
-    }
-
-
-def _read_counts(stored: Mapping[str, Any]) -> Counts:
-    groups = make_groups(stored["cells"])
-    order = np.argsort(groups.codes)
-    if len(groups) != len(groups.codes):
-        raise ValueError("text must name every cell once, got one twice.")
-    rows, sums, squares = (
-        None if stored[name] is None else np.array(stored[name], dtype=np.float64)[:, order]
-        for name in ("rows", "sums", "squares")
-    )
-    assert rows is not None
-    assert sums is not None
-    return Counts(
-        groups=groups.take(np.arange(0)),
-        classes=tuple(stored["classes"]),
-        favorable=int(stored["favorable"]),
-        rows=rows,
-        sums=sums,
-        squares=squares,
-        labelled=bool(stored["labelled"]),
-        approximate=bool(stored["approximate"]),
-        outside=int(stored["outside"]),
-    )
 
 
 def _read_thresholds(stored: list[Mapping[str, Any]] | None) -> pd.DataFrame | None:

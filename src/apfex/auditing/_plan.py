@@ -10,9 +10,8 @@ from typing import final
 import numpy as np
 import pandas as pd
 
-from apfex.auditing._levels import RateCounts
 from apfex.auditing._verdicts import Tested, Verdict, verdict_of
-from apfex.metrics import gap_interval, lower_of_pairs, upper_of_pairs
+from apfex.metrics import GroupRates, gap_interval, lower_of_pairs, upper_of_pairs
 
 _DRAWS = 400  # fewer with more than 1,000 groups
 _LEADERS = 12  # groups at either end that may lead
@@ -85,8 +84,8 @@ def plan_rows(
         frame = {
             "criterion": one.criterion,
             "by": one.by,
-            "group": np.array(one.tables[0].level.names, dtype=object)[groups],
-            "count": one.tables[0].count[groups],
+            "group": np.array(one.tables[0].counts.names, dtype=object)[groups],
+            "count": one.tables[0].counts.sizes[groups],
             "more_rows": more[groups],
             "expected": expected,
         }
@@ -98,10 +97,10 @@ def plan_rows(
 
 def _to_estimate(one: Tested, min_count: float) -> tuple[str, np.ndarray]:
     """Rows until two groups reach ``min_count``; the share of rows that count is taken overall."""
-    more = np.zeros(len(one.tables[0].level.names))
+    more = np.zeros(len(one.tables[0].counts.names))
     for table in one.tables:
         row = int(table.totals.sum(1).argmax())
-        share = table.totals[row].sum() / table.count.sum()
+        share = table.totals[row].sum() / table.counts.n_rows
         short = np.maximum(min_count - table.totals[row], 0.0)
         nearest = np.argsort(short, kind="stable")[:2]
         needed = np.ceil(short[nearest] / share) if share > 0 else np.full(len(nearest), np.inf)
@@ -119,7 +118,7 @@ def _to_settle(
     cases = []
     n_tests = sum(int(table.usable.sum()) for table in one.tables)
     for table in one.tables:
-        truth = shrunken[table.of, one.attributes]
+        truth = shrunken[table.rate, one.attributes]
         for row in np.flatnonzero(table.usable).tolist():
             k = table.counted[row]
             case = _case(one, table, row, truth[row], max_gap, power, n_tests)
@@ -137,7 +136,7 @@ def _to_settle(
 
 def _case(
     one: Tested,
-    table: RateCounts,
+    table: GroupRates,
     row: int,
     truth: np.ndarray,
     max_gap: float,
@@ -153,9 +152,9 @@ def _case(
     return _Case(x, n, rates, max_gap, power, one.interval.confidence, n_tests, noise)
 
 
-def _rows_per_count(table: RateCounts, row: int) -> np.ndarray:
+def _rows_per_count(table: GroupRates, row: int) -> np.ndarray:
     """Rows of a group for each one that counts fully: more for tpr, or with unequal weights."""
-    return table.count / np.maximum(table.totals[row], 1)
+    return table.counts.sizes / np.maximum(table.totals[row], 1)
 
 
 def _spread(more: np.ndarray, known: np.ndarray, factor: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ _COLOURS = {"violation": "C3", "within tolerance": "C2", "inconclusive": "C7"}
 
 
 def plot_gaps(audit: Audit, ax: Axes | None, most: int) -> Axes:
-    """A line per criterion and level, the worst on top."""
+    """A line per criterion and grouping, the worst on top."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -45,7 +45,7 @@ def plot_gaps(audit: Audit, ax: Axes | None, most: int) -> Axes:
     ax.axvline(audit.settings.tolerance, linestyle="--", color="grey", label="tolerance")
     names = [f"{row['criterion']} by {plain(row['by'], 40)}" for row in gaps.to_dict("records")]
     ax.set_yticks(places, [name.replace("$", r"\$") for name in names])
-    ax.set(xlabel="gap between groups", ylabel="criterion and level")
+    ax.set(xlabel="gap between groups", ylabel="criterion and grouping")
     ax.set_title(f"Gaps with {audit.settings.confidence:.4g} intervals")
     ax.legend()
     return ax

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from apfex.auditing._levels import RateCounts
 from apfex.auditing._wilson import wilson_interval
+from apfex.groups import grouping_name
+from apfex.metrics import GroupRates
 
 
 def rates_frame(
-    table: RateCounts, overall: np.ndarray, shrunken: np.ndarray, confidence: float
+    table: GroupRates, overall: np.ndarray, shrunken: np.ndarray, confidence: float
 ) -> pd.DataFrame:
     """A row per group, and per class where there are several.
 
@@ -25,13 +26,13 @@ def rates_frame(
     c, k = table.rates.shape
     lower, upper = wilson_interval(table.rates, table.totals, confidence)
     columns: dict[str, Any] = {
-        "by": [table.level.by or "overall"] * (c * k),
-        "group": np.repeat(np.array(table.level.names, dtype=object), c),
-        "of": [table.of] * (c * k),
+        "by": [grouping_name(table.counts.groups.attributes) or "overall"] * (c * k),
+        "group": np.repeat(np.array(table.counts.names, dtype=object), c),
+        "of": [table.rate] * (c * k),
     }
     if table.classes:
         columns["class"] = list(table.classes) * k
-    columns["count"] = np.repeat(table.count, c)
+    columns["count"] = np.repeat(table.counts.sizes, c)
     for name, values in {
         "numerator": table.numerator,
         "denominator": table.denominator,

@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 
 from apfex.auditing._audit import Audit
-from apfex.auditing._counts import Counts, count_rows
-from apfex.auditing._levels import Level, RateCounts, everyone, levels_of, rate_counts
+from apfex.auditing._groupings import check_size, groupings_of
 from apfex.auditing._rates import rates_frame
 from apfex.auditing._settings import AuditSettings
 from apfex.auditing._shrink import shrunken_rates
 from apfex.auditing._thresholds import threshold_gaps
 from apfex.auditing._verdicts import gaps_frame, tested_gap, with_fine_p_value
-from apfex.metrics import CRITERIA, Inputs, read_inputs
-from apfex.rates import RateName
+from apfex.groups import grouping_name
+from apfex.metrics import CRITERIA, GroupRates, Inputs, read_inputs
+from apfex.rates import ConfusionCounts, RateName
 
 _MANY_LEVELS = 1000
 _NOTED = 4  # places that a note names before it counts
@@ -110,13 +110,16 @@ def audit(
     return audit_counts(_count(data, favorable_label), settings, (*notes, *_score_notes(data)))
 
 
-def audit_counts(counts: Counts, settings: AuditSettings, notes: Sequence[str] = ()) -> Audit:
+def audit_counts(
+    counts: ConfusionCounts, settings: AuditSettings, notes: Sequence[str] = ()
+) -> Audit:
     """An audit from counts alone.
 
     Parameters
     ----------
-    counts : Counts
-        As from :func:`count_rows`.
+    counts : ConfusionCounts
+        Of the full crossing, as from :func:`apfex.rates.count_rows`; those of batches, files or
+        workers add up.
     settings : AuditSettings
     notes : sequence of str
         What a reader should know of the rows; more notes may join.
@@ -129,38 +132,39 @@ def audit_counts(counts: Counts, settings: AuditSettings, notes: Sequence[str] =
     --------
     >>> import numpy as np
     >>> from apfex.groups import make_groups
+    >>> from apfex.rates import count_rows
     >>> counts = count_rows(None, np.array([0, 1] * 50), make_groups(["F", "M"] * 50))
     >>> audit_counts(counts, AuditSettings("dp")).gaps["gap"].tolist()
     [1.0]
     """
-    levels = levels_of(counts.groups)
-    measured = [_measure(counts, levels, of, settings) for of in settings.rates]
-    tables = {(of.name, table.level.attributes): table for of in measured for table in of.tables}
+    check_size(counts.groups)
+    grouped = [counts.by(attributes) for attributes in groupings_of(counts.groups.attributes)]
+    measured = [_measure(counts, grouped, rate, settings) for rate in settings.rates]
+    tables = {_key(table): table for one in measured for table in one.tables}
     tested = [
         tested_gap(
             criterion,
-            [tables[of, level.attributes] for of in CRITERIA[criterion]],
+            [tables[rate, one.groups.attributes] for rate in CRITERIA[criterion]],
             settings.confidence,
-            counts.approximate,
         )
         for criterion in settings.criteria
-        for level in levels
+        for one in grouped
     ]
     tested = [with_fine_p_value(one, len(tested)) for one in tested]
-    scores = counts.scores
+    scores = [one.scores for one in grouped if one.scores is not None]
     return Audit(
         gaps=gaps_frame(tested, settings.tolerance),
-        groups=pd.concat([frame for of in measured for frame in of.frames], ignore_index=True),
-        overall=pd.concat([of.overall for of in measured], ignore_index=True),
-        thresholds=None if scores is None else threshold_gaps(scores, levels, settings),
+        groups=pd.concat([frame for one in measured for frame in one.frames], ignore_index=True),
+        overall=pd.concat([one.overall for one in measured], ignore_index=True),
+        thresholds=threshold_gaps(scores, settings) if scores else None,
         settings=settings,
         notes=(*notes, *_notes(counts, settings, list(tables.values()))),
         _counts=counts,
         _tested=tuple(tested),
         _shrunken={
-            (of.name, table.level.attributes): rates
-            for of in measured
-            for table, rates in zip(of.tables, of.shrunken, strict=True)
+            _key(table): rates
+            for one in measured
+            for table, rates in zip(one.tables, one.shrunken, strict=True)
         },
     )
 
@@ -168,29 +172,36 @@ def audit_counts(counts: Counts, settings: AuditSettings, notes: Sequence[str] =
 @final
 @dataclass(frozen=True, eq=False)
 class _Measured:
-    """One rate on all levels."""
+    """One rate on all groupings."""
 
-    name: RateName
     overall: pd.DataFrame
-    tables: list[RateCounts]
+    tables: list[GroupRates]
     shrunken: list[np.ndarray]
     frames: list[pd.DataFrame]
 
 
+def _key(table: GroupRates) -> tuple[str, tuple[str, ...]]:
+    return table.rate, table.counts.groups.attributes
+
+
 def _measure(
-    counts: Counts, levels: Sequence[Level], of: RateName, settings: AuditSettings
+    counts: ConfusionCounts,
+    grouped: Sequence[ConfusionCounts],
+    rate: RateName,
+    settings: AuditSettings,
 ) -> _Measured:
-    groups, confidence = counts.groups, settings.confidence
-    whole = rate_counts(counts, everyone(groups), of, settings.min_count)
-    tables = [rate_counts(counts, level, of, settings.min_count) for level in levels]
-    parents = dict(zip(groups.attributes, tables, strict=False))  # they come first
+    confidence = settings.confidence
+    whole, *tables = (
+        GroupRates.of(one, rate, settings.min_count) for one in (counts.by(()), *grouped)
+    )
+    parents = dict(zip(counts.groups.attributes, tables, strict=False))  # they come first
     shrunken = [shrunken_rates(table, whole, parents) for table in tables]
     frames = [
         rates_frame(table, whole.rates, rates, confidence)
         for table, rates in zip(tables, shrunken, strict=True)
     ]
     overall = rates_frame(whole, whole.rates, whole.rates, confidence)
-    return _Measured(of, overall, tables, shrunken, frames)
+    return _Measured(overall, tables, shrunken, frames)
 
 
 def _without_labels(settings: AuditSettings) -> tuple[AuditSettings, tuple[str, ...]]:
@@ -206,30 +217,22 @@ def _without_labels(settings: AuditSettings) -> tuple[AuditSettings, tuple[str, 
     return replace(settings, criteria=blind), (note,)
 
 
-def _count(data: Inputs, favorable_label: Any) -> Counts:
-    labels = data.labels
-    favorable = 1
-    if labels.classes:
-        if favorable_label not in labels.classes:
-            raise ValueError(
-                f"favorable_label must be one of the labels found, {list(labels.classes)}, got "
-                f"{favorable_label!r}."
-            )
-        if data.score is not None:
-            raise ValueError(
-                f"y_score must be None with more than two labels, got scores while the labels are "
-                f"{list(labels.classes)}; audit one label against the rest."
-            )
-        favorable = labels.classes.index(favorable_label)
-    return count_rows(
-        None if labels.y is None else labels.y.numpy(),
-        labels.decided.numpy(),
-        data.groups,
-        None if data.weight is None else data.weight.numpy(),
-        classes=labels.classes,
-        favorable=favorable,
-        score=data.score,
-    )
+def _count(data: Inputs, favorable_label: Any) -> ConfusionCounts:
+    check_size(data.groups)
+    classes = data.labels.classes
+    if not classes:
+        return data.count()
+    if favorable_label not in classes:
+        raise ValueError(
+            f"favorable_label must be one of the labels found, {list(classes)}, got "
+            f"{favorable_label!r}."
+        )
+    if data.score is not None:
+        raise ValueError(
+            f"y_score must be None with more than two labels, got scores while the labels are "
+            f"{list(classes)}; audit one label against the rest."
+        )
+    return data.count(classes.index(favorable_label))
 
 
 def _score_notes(data: Inputs) -> list[str]:
@@ -245,13 +248,14 @@ def _score_notes(data: Inputs) -> list[str]:
     ]
 
 
-def _notes(counts: Counts, settings: AuditSettings, tables: Sequence[RateCounts]) -> list[str]:
+def _notes(
+    counts: ConfusionCounts, settings: AuditSettings, tables: Sequence[GroupRates]
+) -> list[str]:
     notes = []
-    selected, rows = counts.rows[:, :, :2].sum((1, 2)), counts.rows[:, :, 2:].sum((1, 2))
-    if (selected == rows).any() or not selected.any():
+    if counts.is_constant:
         notes.append("All decisions are the same: gaps are 0 for want of decisions, not of bias.")
     notes += _classes_of_one_column(counts)
-    if counts.approximate:
+    if counts.weight is None:
         notes.append("Weights differ: counts are effective ones, intervals are approximate.")
     if counts.outside:
         notes.append(f"{counts.outside:,} rows belong to no group and are left out.")
@@ -264,7 +268,7 @@ def _notes(counts: Counts, settings: AuditSettings, tables: Sequence[RateCounts]
     small = [f"{of} by {by}: {n:,} of {k:,}" for of, by, n, k in map(_small, tables) if n]
     if small:
         more = f", and {len(small) - _NOTED} more" if len(small) > _NOTED else ""
-        rows = "effective rows" if counts.approximate else "rows"
+        rows = "effective rows" if counts.weight is None else "rows"
         notes.append(
             f"Groups with fewer than {settings.min_count:g} {rows} that count are shown, but left "
             f"out of the gap ({', '.join(small[:_NOTED])}{more})."
@@ -272,7 +276,7 @@ def _notes(counts: Counts, settings: AuditSettings, tables: Sequence[RateCounts]
     return notes
 
 
-def _classes_of_one_column(counts: Counts) -> list[str]:
+def _classes_of_one_column(counts: ConfusionCounts) -> list[str]:
     """A note where labels have classes that are never decided, and the other way round."""
     if not counts.classes or not counts.labelled:
         return []
@@ -291,7 +295,7 @@ def _classes_of_one_column(counts: Counts) -> list[str]:
     ]
 
 
-def _small(table: RateCounts) -> tuple[str, str, int, int]:
-    """Rate, level, groups that count for no class, and all groups."""
-    left_out = int((~table.counted.any(0)).sum())
-    return table.of, table.level.by, left_out, len(table.level.names)
+def _small(table: GroupRates) -> tuple[str, str, int, int]:
+    """Rate, grouping, groups that count for no class, and all groups."""
+    left_out, groups = int((~table.counted.any(0)).sum()), table.counts.groups
+    return table.rate, grouping_name(groups.attributes), left_out, len(groups)

@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from apfex.auditing._levels import Level, RateCounts
+from apfex.metrics import GroupRates
 
 
 def shrunken_rates(
-    table: RateCounts, everyone: RateCounts, parents: dict[str, RateCounts]
+    table: GroupRates, everyone: GroupRates, parents: dict[str, GroupRates]
 ) -> np.ndarray:
-    """Empirical Bayes estimates [c, k] of a level's rates.
+    """Empirical Bayes estimates [c, k] of the rates of a grouping.
 
     Parameters
     ----------
-    table : RateCounts
-        The level itself.
-    everyone : RateCounts
-        All rows.
-    parents : mapping from attribute to RateCounts
-        The level of each single attribute.
+    table : GroupRates
+    everyone : GroupRates
+        Of all rows.
+    parents : mapping from attribute to GroupRates
+        Of each single attribute.
 
     Notes
     -----
     The prior of a group is Beta with mean m and weight M: m is the overall rate for the groups of
     one attribute, and for crossings what the shrunken rates of their attributes add up to on the
-    logit scale, without interaction. The misfit of the level, ``Var x = n m (1 - m) (1 + (n - 1)
+    logit scale, without interaction. The misfit of the grouping, ``Var x = n m (1 - m) (1 + (n - 1)
     / (M + 1))``, gives M by moments. The estimate is ``(x + M m) / (n + M)``: a large group keeps
     its own rate, a small one goes to its parents', and a group without rows is NaN.
     """
     overall = _inner(everyone.successes, everyone.totals)  # [c, 1]
-    attributes = table.level.attributes
+    attributes = table.counts.groups.attributes
     if len(attributes) < 2:
         return _shrink(table, np.broadcast_to(overall, table.totals.shape), 1)
     logits, n_parameters = _logit(overall), 1
@@ -40,19 +39,12 @@ def shrunken_rates(
         shrunken = np.where(np.isnan(shrunken), overall, shrunken)
         floor = 0.5 / (parent.totals + 1)
         effect = _logit(np.clip(shrunken, floor, 1 - floor)) - _logit(overall)
-        logits = logits + effect[:, _codes_above(table.level, parent.level)]
-        n_parameters += len(parent.level.names) - 1
+        logits = logits + effect[:, table.counts.groups.parent_codes(name)]
+        n_parameters += parent.totals.shape[1] - 1
     return _shrink(table, 1 / (1 + np.exp(-logits)), n_parameters)
 
 
-def _codes_above(level: Level, parent: Level) -> np.ndarray:
-    """Group of the parent that each group of the level belongs to, shape [k]."""
-    above = np.zeros(len(level.names), dtype=np.int64)
-    above[level.codes] = parent.codes
-    return above
-
-
-def _shrink(table: RateCounts, mean: np.ndarray, n_parameters: int) -> np.ndarray:
+def _shrink(table: GroupRates, mean: np.ndarray, n_parameters: int) -> np.ndarray:
     x, n = table.successes, table.totals
     known = n > 0
     pearson = np.where(known, (x - n * mean) ** 2 / np.where(known, n * mean * (1 - mean), 1), 0)

@@ -1,4 +1,4 @@
-"""Gaps, tested: interval, noise floor, p-values and verdict of each criterion on each level."""
+"""Gaps, tested: interval, noise floor, p-values and verdict of each criterion and grouping."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Literal, final, get_args
 import numpy as np
 import pandas as pd
 
-from apfex.auditing._levels import RateCounts
-from apfex.metrics import GapInterval, gap_interval
+from apfex.groups import grouping_name
+from apfex.metrics import GapInterval, GroupRates, interval_of_rates, widest
 
 Verdict = Literal["violation", "inconclusive", "not estimable", "within tolerance"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -27,55 +27,36 @@ class Tested:
     """One row of the gaps: what is compared, and how sure it is."""
 
     criterion: str
-    attributes: tuple[str, ...]  # of the level
-    tables: tuple[RateCounts, ...]  # one for each rate of the criterion
-    approximate: bool
+    tables: tuple[GroupRates, ...]  # one for each rate of the criterion
     interval: GapInterval
 
     @property
+    def attributes(self) -> tuple[str, ...]:
+        """Those of the grouping."""
+        return self.tables[0].counts.groups.attributes
+
+    @property
     def by(self) -> str:
-        """Name of the level."""
-        return self.tables[0].level.by
-
-    @property
-    def successes(self) -> np.ndarray:
-        """Effective counts [c, k] of all rates and classes that are compared."""
-        return np.concatenate([np.where(t.counted, t.successes, 0) for t in self.tables])
-
-    @property
-    def totals(self) -> np.ndarray:
-        """Effective denominators [c, k], 0 for a group that does not count."""
-        return np.concatenate([np.where(t.counted, t.totals, 0) for t in self.tables])
+        """Name of the grouping."""
+        return grouping_name(self.attributes)
 
     def at(self, confidence: float) -> GapInterval:
         """The interval at another confidence."""
-        return _interval(self.tables, confidence, self.approximate)
+        return _interval(self.tables, confidence)
 
 
-def tested_gap(
-    criterion: str, tables: Sequence[RateCounts], confidence: float, approximate: bool
-) -> Tested:
+def tested_gap(criterion: str, tables: Sequence[GroupRates], confidence: float) -> Tested:
     """Test the largest gap over the rates of a criterion, and their classes.
 
     Several rates, or classes, are tested together and corrected for it: see
     :func:`apfex.metrics.gap_interval`. A criterion of two rates needs both of them.
     """
-    interval = _interval(tables, confidence, approximate)
-    return Tested(criterion, tables[0].level.attributes, tuple(tables), approximate, interval)
+    return Tested(criterion, tuple(tables), _interval(tables, confidence))
 
 
-def _interval(tables: Sequence[RateCounts], confidence: float, approximate: bool) -> GapInterval:
-    if not all(table.usable.any() for table in tables):
-        nan, k = math.nan, max(int(table.counted.sum(1).max()) for table in tables)
-        return GapInterval(nan, nan, nan, nan, nan, nan, nan, confidence, k, approximate)
-    found = gap_interval(
-        np.concatenate([np.where(table.counted, table.successes, 0) for table in tables]),
-        np.concatenate([np.where(table.counted, table.totals, 0) for table in tables]),
-        confidence=confidence,
-        n_draws=max(_DRAWS, math.ceil(5 / (1 - confidence))),
-        approximate=approximate,
-    )
-    return replace(found, gap=max(table.gap for table in tables if table.usable.any()))
+def _interval(tables: Sequence[GroupRates], confidence: float) -> GapInterval:
+    n_draws = max(_DRAWS, math.ceil(5 / (1 - confidence)))
+    return interval_of_rates(tables, confidence=confidence, n_draws=n_draws)
 
 
 def with_fine_p_value(one: Tested, n_rows: int) -> Tested:
@@ -89,9 +70,7 @@ def with_fine_p_value(one: Tested, n_rows: int) -> Tested:
     n_draws = min(_MOST_DRAWS, math.ceil(n_tables * n_rows / _FINE_P)) - 1
     if not p_value <= 2 * n_tables / (_DRAWS + 1) or n_draws <= _DRAWS:
         return one
-    found = gap_interval(
-        one.successes, one.totals, confidence=one.interval.confidence, n_draws=n_draws
-    )
+    found = interval_of_rates(one.tables, confidence=one.interval.confidence, n_draws=n_draws)
     return replace(one, interval=replace(one.interval, p_value=found.p_value))
 
 
@@ -150,21 +129,18 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def ends_of(one: Tested) -> pd.DataFrame:
     """The groups with the lowest and the highest rate, where these lie farthest apart."""
-    found: list[tuple[float, dict[str, object]]] = []
-    for table in one.tables:
-        names = np.array(table.level.names, dtype=object)
-        for row in np.flatnonzero(table.usable):
-            rates = np.where(table.counted[row], table.rates[row], np.nan)
-            ends = [int(np.nanargmin(rates)), int(np.nanargmax(rates))]
-            columns = {"group": names[ends], "of": table.of, "rate": rates[ends]}
-            found.append((float(np.ptp(rates[ends])), columns))
-    if math.isnan(one.interval.gap) or not found:
+    if math.isnan(one.interval.gap):
         return pd.DataFrame({"group": [], "of": [], "rate": []})
-    return pd.DataFrame(max(found, key=lambda pair: pair[0])[1])
+    table = widest(one.tables)
+    rates = table.counted_rates[table.usable]
+    rates = rates[int(np.argmax(np.nanmax(rates, 1) - np.nanmin(rates, 1)))]
+    ends = [int(np.nanargmin(rates)), int(np.nanargmax(rates))]
+    names = np.array(table.counts.names, dtype=object)
+    return pd.DataFrame({"group": names[ends], "of": table.rate, "rate": rates[ends]})
 
 
 def gaps_frame(tested: Sequence[Tested], tolerance: float) -> pd.DataFrame:
-    """A row per criterion and level."""
+    """A row per criterion and grouping."""
     intervals = [one.interval for one in tested]
     return pd.DataFrame(
         {

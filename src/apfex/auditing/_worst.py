@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from apfex.auditing._counts import Counts
-from apfex.auditing._levels import Level, RateCounts, everyone, level_of, quotient
 from apfex.auditing._shrink import shrunken_rates
 from apfex.auditing._wilson import wilson_interval
-from apfex.metrics import effective_counts
+from apfex.metrics import GroupRates
+from apfex.rates import ConfusionCounts, quotient
 
 
-def worst_groups(counts: Counts, level: Level, confidence: float) -> pd.DataFrame:
-    """Every group of a level, by how few favorable decisions it surely gets.
+def worst_groups(
+    counts: ConfusionCounts, attributes: Sequence[str], confidence: float
+) -> pd.DataFrame:
+    """Every group of a grouping, by how few favorable decisions it surely gets.
 
     Notes
     -----
@@ -25,18 +28,18 @@ def worst_groups(counts: Counts, level: Level, confidence: float) -> pd.DataFram
     (Agresti and Caffo), of the attributes where this interval of ``p - q`` and the raw difference
     lie below 0. It describes decisions, and explains nothing.
     """
-    own = _favored(counts, level)
+    own = _favored(counts, attributes)
     rates = own.rates[0]
     low, high = wilson_interval(rates, own.totals[0], confidence)
     driver, others = _drivers(counts, own, confidence)
     frame = pd.DataFrame(
         {
-            "group": np.array(level.names, dtype=object),
-            "count": own.count,
+            "group": np.array(own.counts.names, dtype=object),
+            "count": own.counts.sizes,
             "favored": rates,
             "lower": low,
             "upper": high,
-            "difference": rates - _favored(counts, everyone(counts.groups)).rates[0],
+            "difference": rates - _favored(counts, ()).rates[0],
             "driver": driver,
             "others": others,
         }
@@ -45,54 +48,35 @@ def worst_groups(counts: Counts, level: Level, confidence: float) -> pd.DataFram
     return frame.iloc[order].reset_index(drop=True)
 
 
-def count_worse_off(counts: Counts, level: Level, confidence: float) -> int:
+def count_worse_off(counts: ConfusionCounts, confidence: float) -> int:
     """Groups whose interval, corrected for their number, lies below the rate of all rows."""
-    own, all_rows = _favored(counts, level), _favored(counts, everyone(counts.groups))
-    stricter = 1 - (1 - confidence) / len(level.names)
+    own, all_rows = _favored(counts, counts.groups.attributes), _favored(counts, ())
+    stricter = 1 - (1 - confidence) / len(counts.groups)
     high = wilson_interval(own.rates, own.totals, stricter)[1]
     return int((high < all_rows.rates).sum())
 
 
-def _favored(counts: Counts, level: Level) -> RateCounts:
+def _favored(counts: ConfusionCounts, attributes: Sequence[str]) -> GroupRates:
     """Favorable decisions among all decisions, as one rate; all groups count."""
-    sums = level.add_up(counts.favored)[None]
-    above, below = sums[..., :2].sum(-1), sums[..., 2:].sum(-1)
-    successes, totals = above.astype(np.int64), below.astype(np.int64)
-    squares = counts.favored_squares
-    if squares is not None:
-        squared = level.add_up(squares)[None, :, 2:].sum(-1)
-        successes, totals = effective_counts(above, below, squared)
-    return RateCounts(
-        of="dp",
-        level=level,
-        classes=(),
-        count=level.add_up(counts.rows)[0, :, 2:].sum(-1).astype(np.int64),
-        numerator=above,
-        denominator=below,
-        successes=successes,
-        totals=totals,
-        counted=below > 0,
-    )
+    return GroupRates.of(counts.of_favorable().by(attributes), "dp")
 
 
-def _shrunken(counts: Counts, own: RateCounts) -> np.ndarray:
-    groups = counts.groups
-    parents = {name: _favored(counts, level_of(groups, (name,))) for name in own.level.attributes}
-    return shrunken_rates(own, _favored(counts, everyone(groups)), parents)[0]
+def _shrunken(counts: ConfusionCounts, own: GroupRates) -> np.ndarray:
+    parents = {name: _favored(counts, (name,)) for name in own.counts.groups.attributes}
+    return shrunken_rates(own, _favored(counts, ()), parents)[0]
 
 
-def _drivers(counts: Counts, own: RateCounts, confidence: float) -> tuple[np.ndarray, np.ndarray]:
+def _drivers(
+    counts: ConfusionCounts, own: GroupRates, confidence: float
+) -> tuple[np.ndarray, np.ndarray]:
     """The driving attribute of each group, or None, and the rate of its others."""
-    level, k = own.level, len(own.level.names)
+    groups, k = own.counts.groups, len(own.counts.groups)
     best = np.zeros(k)
     driver, others = np.full(k, None, dtype=object), np.full(k, np.nan)
-    for name in level.attributes:
-        rest = tuple(other for other in level.attributes if other != name)
-        parent = level_of(counts.groups, rest) if rest else everyone(counts.groups)
-        codes = np.zeros(k, dtype=np.int64)
-        codes[level.codes] = parent.codes
-        above = _favored(counts, parent)
-        rate, totals = _without(above, codes, own)
+    for name in groups.attributes:
+        rest = tuple(other for other in groups.attributes if other != name)
+        codes = groups.parent_codes(rest) if rest else np.zeros(k, dtype=np.int64)
+        rate, totals = _without(_favored(counts, rest), codes, own)
         score = _score(own.rates[0], own.totals[0], rate, totals, confidence)
         leads = score < best
         best = np.where(leads, score, best)
@@ -101,7 +85,7 @@ def _drivers(counts: Counts, own: RateCounts, confidence: float) -> tuple[np.nda
 
 
 def _without(
-    parent: RateCounts, codes: np.ndarray, own: RateCounts
+    parent: GroupRates, codes: np.ndarray, own: GroupRates
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rate and effective size of a group's parent without the group itself."""
     above = np.maximum(parent.numerator[0, codes] - own.numerator[0], 0)

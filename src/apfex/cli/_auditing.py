@@ -92,7 +92,8 @@ def _tell(rows: Decisions, screen: Screen) -> None:
 
 
 def _audit(rows: Decisions, options: AuditOptions) -> Audit:
-    from apfex.auditing import AuditSettings, audit_counts, count_rows
+    from apfex.auditing import AuditSettings, audit_counts
+    from apfex.rates import count_rows
 
     settings = AuditSettings(
         options.criteria,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from apfex.auditing import Audit, AuditSettings, audit_counts, count_classes
+from apfex.auditing import Audit, AuditSettings, audit_counts
 from apfex.groups import Groups
+from apfex.rates import count_rows
 
 
 def audit_decisions(
@@ -19,7 +20,9 @@ def audit_decisions(
     sample_weight: np.ndarray | None,
 ) -> Audit:
     """Audit decisions; labels and decisions are codes of classes."""
-    counts = count_classes(y, decisions, crossing, classes.tolist(), favorable, sample_weight)
+    counts = count_rows(
+        y, decisions, crossing, sample_weight, classes=classes.tolist(), favorable=favorable
+    )
     return audit_counts(counts, settings)
 
 

@@ -9,8 +9,8 @@ from typing import final
 import torch
 from torch import Tensor
 
-from apfex.metrics import CRITERIA, read_criteria
-from apfex.rates import OTHER_LABEL, GroupIndex, RateName, gap, rate_sums
+from apfex.metrics import CRITERIA, largest_gap, read_criteria
+from apfex.rates import OTHER_LABEL, GroupIndex, RateName, rates_of, soft_counts
 
 
 @final
@@ -79,22 +79,16 @@ class Criteria:
         ----------
         decisions : Tensor of shape [b, n], or [b, c, n] with ``multiclass``
         """
-        by_rate = {}
-        for rate in self.rates:
-            found = []
-            for index in indexes:
-                sums = rate_sums(rate, decisions, y, index, sample_weight, multiclass=multiclass)
-                gaps = gap(sums.rates(0))
-                found.append(_largest_known(gaps) if multiclass else gaps)
-            by_rate[rate] = torch.stack(found).amax(0)
+        labels, tables = y, {rate: [] for rate in self.rates}
+        if multiclass:
+            labels = (y == torch.arange(decisions.shape[-2], device=y.device).unsqueeze(1)).long()
+        for index in indexes:
+            counts = soft_counts(decisions, labels, index, sample_weight)
+            counts = counts if multiclass else counts.unsqueeze(-3)
+            for rate in self.rates:
+                tables[rate].append(rates_of(rate, counts, multiclass=multiclass))
         columns = [
-            torch.stack([by_rate[rate] for rate in self.rates_of(name)]).amax(0)
+            largest_gap(*(table for rate in self.rates_of(name) for table in tables[rate]))
             for name in self.names
         ]
         return torch.stack(columns, -1) if columns else decisions.new_zeros(len(decisions), 0)
-
-
-def _largest_known(gaps: Tensor) -> Tensor:
-    """Largest over the last axis without the NaN; NaN where all are."""
-    largest = gaps.nan_to_num(-1.0).amax(-1)
-    return torch.where(largest < 0, torch.nan, largest)

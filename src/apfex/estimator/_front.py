@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, final, overload
 
 from torch import nn
 
-from apfex.metrics import GapInterval
+from apfex.estimator._intervals import gap_of, widest_rates
+from apfex.metrics import GapInterval, GroupRates
+from apfex.rates import ConfusionCounts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +31,7 @@ class Point:
     worst_group : str
         The group with the lowest accuracy.
     worst_group_accuracy : float
-    share_positive : float
+    share_favored : float
         Share of rows that get the favorable label.
     trivial : bool
         One class gets (nearly) all rows, or the model is no better than such a one.
@@ -41,6 +43,11 @@ class Point:
     n_rows : int
         Rows that chose it.
     module : nn.Module
+    counts : ConfusionCounts
+        What it decides for the groups of the crossing; gaps at any confidence, and among groups
+        of any least size, follow from them.
+    groupings : tuple of attributes
+        Those whose gaps count.
 
     Examples
     --------
@@ -58,7 +65,7 @@ class Point:
     gaps: Mapping[str, GapInterval]
     worst_group: str
     worst_group_accuracy: float
-    share_positive: float
+    share_favored: float
     trivial: bool
     levelled_down: tuple[str, ...]
     member: int
@@ -66,8 +73,18 @@ class Point:
     n_rows: int
     module: nn.Module = field(repr=False)
     """Takes encoded rows [n, d]; in evaluation mode, on the CPU; our own are in float64."""
-    interval_at: Callable[[str, float], GapInterval] = field(repr=False)
-    """The interval of a criterion at another confidence."""
+    counts: ConfusionCounts = field(repr=False)
+    groupings: tuple[tuple[str, ...], ...] = field(repr=False)
+
+    def interval_at(
+        self, name: str, confidence: float = 0.95, *, min_count: float = 1
+    ) -> GapInterval:
+        """The gap of a criterion at any confidence, among groups of ``min_count`` rows."""
+        return gap_of(self.counts, name, self.groupings, confidence, min_count)
+
+    def widest(self, name: str, *, min_count: float = 1) -> GroupRates:
+        """The rate and the grouping that make the gap of a criterion."""
+        return widest_rates(self.counts, name, self.groupings, min_count)
 
     def bounded(self, name: str, confidence: float | None = None) -> float:
         """Gap of a criterion, or the upper end of its interval at a confidence."""
@@ -97,7 +114,7 @@ class Point:
         return row | {
             "worst_group": self.worst_group,
             "worst_group_accuracy": self.worst_group_accuracy,
-            "share_positive": self.share_positive,
+            "share_favored": self.share_favored,
             "trivial": self.trivial,
             "levelled_down": ", ".join(self.levelled_down),
             "member": self.member,

@@ -14,7 +14,6 @@ from apfex.estimator._arguments import NotStored, unpack_arguments
 from apfex.estimator._classifier import APFExClassifier
 from apfex.estimator._course import timeline_from_arrays
 from apfex.estimator._front import Front, Point
-from apfex.estimator._intervals import GapCounts, Intervals
 from apfex.estimator._kinds import Inputs
 from apfex.estimator._measure import Encoder
 from apfex.estimator._modules import build_modules
@@ -31,6 +30,7 @@ from apfex.estimator._whole import (
 )
 from apfex.groups import Groups
 from apfex.metrics import GapInterval
+from apfex.rates import ConfusionCounts
 from apfex.storage import Bundle, read_bundle, unpack
 from apfex.tables import TableEncoder
 
@@ -103,7 +103,8 @@ def _classifier(bundle: Bundle, own: OwnModules) -> APFExClassifier:
     clf._groups = None if content["groups"] is None else _groups(content["groups"])
     check_columns(clf)
     modules = build_modules(content["modules"], bundle.arrays, bundle.files, own)
-    points = [_point(stored, modules[stored["module"]]) for stored in content["points"]]
+    counted = _unpack(content["counted"])
+    points = [_point(stored, counted, modules[stored["module"]]) for stored in content["points"]]
     clf.front_ = Front(points, content["by"], _unpack(content["favorable_label"]))
     clf.timeline_ = _timeline(content["timeline"], bundle.arrays)
     if not any(one["is"] == "own" for one in content["modules"]):  # those may refuse made-up rows
@@ -149,13 +150,15 @@ def _groups(stored: Mapping[str, Any]) -> Groups:
     return make_groups_of(tuple(stored["attributes"]), levels, cells)
 
 
-def _point(stored: Mapping[str, Any], module: Any) -> Point:
+def _point(stored: Mapping[str, Any], counted: Mapping[str, Any], module: Any) -> Point:
     figures = {name: _unpack(value) for name, value in stored["figures"].items()}
-    gaps, counts = {}, {}
-    for name, gap in stored["gaps"].items():
-        gaps[name] = GapInterval(**_unpack(gap["interval"]))
-        counts[name] = GapCounts(**_unpack(gap["counts"]))
-    return Point(**figures, gaps=gaps, module=module, interval_at=Intervals(counts))
+    gaps = {name: GapInterval(**_unpack(gap)) for name, gap in stored["gaps"].items()}
+    counts = _unpack(stored["counts"], lambda packed: _counts({**counted, **unpack(packed)}))
+    return Point(**figures, gaps=gaps, module=module, counts=counts)
+
+
+def _counts(stored: Mapping[str, Any]) -> ConfusionCounts:
+    return ConfusionCounts.from_dict(stored)
 
 
 def _tell_what_is_missing(clf: APFExClassifier) -> None:

@@ -14,15 +14,21 @@ from torch import Tensor, nn
 from apfex.estimator._course import Course
 from apfex.estimator._criteria import Criteria
 from apfex.estimator._front import Front, Point
-from apfex.estimator._intervals import Intervals
+from apfex.estimator._intervals import gap_of
 from apfex.estimator._settings import Settings
 from apfex.front import non_dominated
 from apfex.groups import Groups
-from apfex.metrics import NotEstimableWarning, accuracy, balanced_accuracy, group_rates
-from apfex.rates import GroupIndex, rate_sums
-
-_GAINED = 0.005
-"""Share of a group's rows from which on it has gained, or lost, favorable decisions."""
+from apfex.metrics import (
+    CRITERIA,
+    GroupRates,
+    NotEstimableWarning,
+    accuracy,
+    balanced_accuracy,
+    class_recalls,
+    is_trivial,
+    levelled_down,
+)
+from apfex.rates import ConfusionCounts, GroupIndex, count_rows
 
 
 @final
@@ -50,6 +56,17 @@ class Held:
     def weight(self) -> np.ndarray:
         """Weights, or ones."""
         return np.ones(len(self.y)) if self.sample_weight is None else self.sample_weight
+
+    def count(self, decisions: np.ndarray, favorable: int) -> ConfusionCounts:
+        """Confusion counts of decisions [n], of the groups of the crossing."""
+        return count_rows(
+            self.y,
+            decisions,
+            self.crossing,
+            self.sample_weight,
+            classes=self.classes,
+            favorable=favorable,
+        )
 
 
 class Encoder(Protocol):
@@ -112,12 +129,10 @@ def score(decisions: Tensor, held: Held, criteria: Criteria, by: str) -> Scored:
     device = decisions.device
     y = torch.from_numpy(held.y).to(device)
     weight = torch.from_numpy(held.weight).to(device)
-    right = (decisions == y).double()
-    classes = GroupIndex(y, None, held.n_classes)
-    sizes = classes.sum(weight)
-    known = sizes > 0  # a class of a single row is in the training part
-    recalls = classes.sum(right * weight)[:, known] / sizes[known]  # [b, c]
-    errors = 1 - (recalls.mean(1) if by == "balanced_error" else right @ (weight / weight.sum()))
+    if by == "balanced_error":  # a class of a single row is in the training part
+        right = class_recalls(decisions, y, held.n_classes, weight).nanmean(1)
+    else:
+        right = (decisions == y).double() @ (weight / weight.sum())
     hard = decisions.double()
     if held.is_multiclass:
         hard = (
@@ -125,10 +140,8 @@ def score(decisions: Tensor, held: Held, criteria: Criteria, by: str) -> Scored:
         ).double()
     indexes = [GroupIndex.of(grouping) for grouping in held.groupings]
     gaps = criteria.gaps(hard, y, indexes, weight, held.is_multiclass)
-    is_constant = (decisions == decisions[:, :1]).all(1)
-    effective = sizes[known] ** 2 / classes.sum(weight**2)[known]  # Kish
-    trivial = is_constant | _no_better_than_constant(recalls, effective)
-    values = torch.cat([errors.unsqueeze(1), gaps], 1)
+    trivial = is_trivial(decisions, y, held.n_classes, weight)
+    values = torch.cat([1 - right.unsqueeze(1), gaps], 1)
     return Scored(values.cpu().numpy(), trivial.cpu().numpy())
 
 
@@ -154,30 +167,22 @@ def look_at(
     return candidates, scored
 
 
-def _no_better_than_constant(recalls: Tensor, sizes: Tensor) -> Tensor:
-    """Balanced accuracy, noise allowed for, not above a constant's by more than .02."""
-    spread = (recalls * (1 - recalls) / sizes).sum(1).sqrt() / recalls.shape[1]
-    return recalls.mean(1) + 1.645 * spread <= 1 / recalls.shape[1] + 0.02
-
-
 def check_measurable(held: Held, criteria: Criteria) -> None:
     """Refuse criteria that the held rows cannot measure; warn of groups that are left out."""
     left_out = []
-    nobody = torch.zeros(len(held.y), dtype=torch.float64)
-    if held.is_multiclass:
-        nobody = nobody.expand(held.n_classes, -1)
+    favorable = 0 if criteria.of_other_label else 1
+    counts = count_rows(
+        held.y, held.y * 0, held.crossing, classes=held.classes, favorable=favorable
+    )
     for name in criteria.names:
-        for rate in criteria.rates_of(name):
+        for rate in CRITERIA[name]:
             if rate in ("ppv", "npv"):  # by decisions: models that decide all alike are left out
                 continue
             for grouping in held.groupings:
-                y, index = torch.from_numpy(held.y), GroupIndex.of(grouping)
-                sums = rate_sums(rate, nobody, y, index, multiclass=held.is_multiclass)
-                known = (sums.denominator > 0).numpy().reshape(-1, len(grouping))
-                own, most = criteria.named(rate), int(known.sum(1).max())
-                _check_two_groups(name, own, grouping, most, held)
+                known = GroupRates.of(counts.by(grouping.attributes), rate).counted
+                _check_two_groups(name, rate, grouping, int(known.sum(1).max()), held)
                 missing = np.array(grouping.names)[~known.any(0)].tolist()
-                left_out += [f"{criteria.named(rate)} of {missing}"] if missing else []
+                left_out += [f"{rate} of {missing}"] if missing else []
     if left_out:
         warnings.warn(
             f"Groups without rows that count among the {len(held.y)} validation rows are left out "
@@ -212,8 +217,11 @@ def make_front(
         )
     chosen = _thin(_leading(candidates), settings)
     base = next((c for c in chosen if not c.trivial), chosen[0])
-    rates = _favorable_rates(base.decisions, held, favorable)
-    points = [_point(candidate, held, settings, favorable, rates) for candidate in chosen]
+    before = held.count(base.decisions, favorable)
+    points = [
+        _point(candidate, held, settings, held.count(candidate.decisions, favorable), before)
+        for candidate in chosen
+    ]
     return Front(points, settings.by, held.classes[favorable])
 
 
@@ -259,45 +267,41 @@ def _thin(leading: Sequence[Candidate], settings: Settings) -> list[Candidate]:
 
 
 def _point(
-    candidate: Candidate, held: Held, settings: Settings, favorable: int, base: np.ndarray
+    candidate: Candidate,
+    held: Held,
+    settings: Settings,
+    counts: ConfusionCounts,
+    before: ConfusionCounts,
 ) -> Point:
     decisions, weight = candidate.decisions, held.sample_weight
-    right = (decisions == held.y).astype(int)
-    rates = group_rates(
-        None, right, rate="dp", sensitive_features=held.crossing, sample_weight=weight
-    )
-    accuracies = rates["rate"].to_numpy()
+    accuracies = GroupRates.of(counts, "accuracy").rates[0]
     worst = int(np.nanargmin(accuracies))
-    change = _favorable_rates(decisions, held, favorable) - base
-    lost = np.array(held.crossing.names)[change < -_GAINED]
-    interval_at = Intervals.of(
-        held.y, decisions, held.groupings, weight, held.n_classes, settings.criteria
-    )
+    down = levelled_down(_favored(counts) - _favored(before))
+    groupings = tuple(grouping.attributes for grouping in held.groupings)
     return Point(
         error=1 - accuracy(held.y, decisions, sample_weight=weight),
         balanced_error=1 - balanced_accuracy(held.y, decisions, sample_weight=weight),
-        gaps={name: interval_at(name) for name in settings.criteria.names},
-        worst_group=held.crossing.names[worst],
+        gaps={name: gap_of(counts, name, groupings) for name in settings.criteria.names},
+        worst_group=counts.names[worst],
         worst_group_accuracy=float(accuracies[worst]),
-        share_positive=float(np.average(decisions == favorable, weights=weight)),
+        share_favored=counts.share_favored,
         trivial=candidate.trivial,
-        levelled_down=() if (change > _GAINED).any() else tuple(lost.tolist()),
+        levelled_down=tuple(np.array(counts.names)[down].tolist()),
         member=candidate.member,
         epoch=candidate.epoch,
         n_rows=len(held.y),
         module=_module(candidate, settings),
-        interval_at=interval_at,
+        counts=counts,
+        groupings=groupings,
     )
+
+
+def _favored(counts: ConfusionCounts) -> np.ndarray:
+    """Share of each group that gets the favorable label; 0 where it has no rows."""
+    return np.nan_to_num(GroupRates.of(counts.of_favorable(), "dp").rates[0])
 
 
 def _module(candidate: Candidate, settings: Settings) -> nn.Module:
     module = candidate.snapshot.member(candidate.member).cpu().eval()
     is_own = settings.factory is None and settings.init is None
     return module.double() if is_own else module
-
-
-def _favorable_rates(decisions: np.ndarray, held: Held, favorable: int) -> np.ndarray:
-    codes, k, weight = held.crossing.codes, len(held.crossing), held.weight
-    totals = np.bincount(codes, weight, minlength=k)
-    favored = np.bincount(codes, weight * (decisions == favorable), minlength=k)
-    return favored / np.where(totals > 0, totals, 1.0)

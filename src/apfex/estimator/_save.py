@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from apfex.estimator._arguments import pack_arguments
 from apfex.estimator._course import timeline_to_arrays
 from apfex.estimator._front import Point
-from apfex.estimator._intervals import Intervals
 from apfex.estimator._kinds import Inputs
 from apfex.estimator._modules import ModuleWriter
 from apfex.estimator._own_trees import OwnInputs
@@ -27,7 +26,9 @@ from apfex.storage import Bundle, pack, write_bundle
 if TYPE_CHECKING:
     from apfex.estimator._classifier import APFExClassifier
 
-KIND, FORMAT = "apfex.APFExClassifier", 2
+KIND, FORMAT = "apfex.APFExClassifier", 3
+COUNTED = ("rows", "sums", "squares")
+"""What the counts of points differ in."""
 _PACKAGES = ("apfex", "numpy", "pandas", "scikit-learn", "torch", "xgboost", "xgboost-cpu")
 
 
@@ -56,6 +57,7 @@ def _bundle(clf: APFExClassifier) -> Bundle:
         "encoder": encoder_to_dict(clf._encoder),
         "groups": None if clf._groups is None else groups_to_dict(clf._groups),
         "points": [_point(point, writer) for point in clf.front_],
+        "counted": pack(_counted(clf.front_[0]), "groups of the validation rows"),
         "by": clf.front_._by,
         "favorable_label": pack(clf.front_.favorable_label, "favorable label"),
         "point": clf.point_,
@@ -132,23 +134,25 @@ def make_groups_of(
 
 
 def _point(point: Point, writer: ModuleWriter) -> dict[str, Any]:
-    """Figures, counts for intervals, and the place of the module."""
+    """Figures, confusion counts, and the place of the module."""
     figures = {
         field.name: pack(getattr(point, field.name), field.name)
         for field in fields(point)
-        if field.name not in ("gaps", "module", "interval_at")
+        if field.name not in ("gaps", "module", "counts")
     }
-    intervals = point.interval_at
-    if not isinstance(intervals, Intervals):
-        raise TypeError("interval_at must be that of a fitted classifier, got another callable.")
-    gaps = {
-        name: {
-            "interval": pack(asdict(found), f"gap of {name}"),
-            "counts": pack(asdict(intervals.counts[name]), f"counts of {name}"),
-        }
-        for name, found in point.gaps.items()
+    gaps = {name: pack(asdict(found), f"gap of {name}") for name, found in point.gaps.items()}
+    counts = {name: point.counts.to_dict()[name] for name in COUNTED}
+    return {
+        "figures": figures,
+        "gaps": gaps,
+        "counts": pack(counts, "counts"),
+        "module": writer.add(point.module),
     }
-    return {"figures": figures, "gaps": gaps, "module": writer.add(point.module)}
+
+
+def _counted(point: Point) -> dict[str, Any]:
+    """What the counts of all points have in common."""
+    return {name: part for name, part in point.counts.to_dict().items() if name not in COUNTED}
 
 
 def _versions() -> dict[str, str]:

@@ -53,6 +53,16 @@ class Groups:
     cells: np.ndarray
     _keys: tuple[pd.Index, ...] = field(repr=False)
 
+    @staticmethod
+    def of_cells(
+        attributes: tuple[str, ...], levels: tuple[pd.Index, ...], cells: np.ndarray
+    ) -> Groups:
+        """Groups without rows, from their ``cells``: each once, in the order of the levels."""
+        groups = _cross(cells.T, attributes, levels)
+        if not np.array_equal(groups.cells, cells):
+            raise ValueError("cells must be different and sorted, got others.")
+        return groups.take(np.arange(0))
+
     def __len__(self) -> int:
         """Return the number of groups k."""
         return len(self.cells)

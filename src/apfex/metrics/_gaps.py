@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apfex.metrics._inputs import read_inputs
-from apfex.metrics._tables import (
-    Grouping,
-    check_choices,
-    rate_tables,
-    require_labels,
-    warn_left_out,
-)
+from apfex.metrics._group_rates import Grouping, rate_tables, warn_left_out, widest
 from apfex.metrics._typing import by_grouping
 from apfex.rates import RateName
 
@@ -303,19 +296,16 @@ def _gap(
     pos_label: Any,
     min_count: float,
 ) -> float | dict[str, float]:
-    for rate in rates:
-        check_choices(rate, grouping, min_count)
-        require_labels(rate, y_true)
-    symmetric = rates == ("accuracy",)
-    data = read_inputs(
-        y_true, y_pred, sensitive_features, sample_weight, pos_label, symmetric=symmetric
+    tables = rate_tables(
+        y_true,
+        y_pred,
+        sensitive_features,
+        sample_weight,
+        pos_label,
+        rates=rates,
+        grouping=grouping,
+        min_count=min_count,
     )
-    by_rate = [rate_tables(rate, data, grouping) for rate in rates]
-    warn_left_out([table for tables in by_rate for table in tables.values()], min_count, 3)
-    gaps = {name: [tables[name].gap(min_count) for tables in by_rate] for name in by_rate[0]}
-    largest = {name: max(values, key=_nan_first) for name, values in gaps.items()}
+    warn_left_out([table for found in tables.values() for table in found], min_count, 3)
+    largest = {name: widest(found).gap for name, found in tables.items()}
     return largest[""] if grouping == "intersectional" else largest
-
-
-def _nan_first(value: float) -> tuple[bool, float]:
-    return value != value, value

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal, overload
 
 import numpy as np
 
-from apfex.metrics._inputs import read_inputs
-from apfex.metrics._interval import GapInterval, effective_counts, largest_interval
-from apfex.metrics._tables import (
-    Grouping,
-    RateTable,
-    check_choices,
-    rate_tables,
-    require_labels,
-    warn_left_out,
-)
+from apfex.metrics._group_rates import Grouping, rate_tables, warn_left_out
+from apfex.metrics._interval import GapInterval, interval_of_rates
 from apfex.rates import RateName
 
 
@@ -93,37 +84,21 @@ def gap_inference(
     >>> round(result.gap, 2), result.lower > 0, result.noise_floor < 0.1
     (0.3, True, True)
     """
-    check_choices(rate, grouping, min_count)
-    require_labels(rate, y_true)
-    symmetric = rate == "accuracy"
-    data = read_inputs(
-        y_true, y_pred, sensitive_features, sample_weight, pos_label, symmetric=symmetric
+    tables = rate_tables(
+        y_true,
+        y_pred,
+        sensitive_features,
+        sample_weight,
+        pos_label,
+        rates=(rate,),
+        grouping=grouping,
+        min_count=min_count,
     )
-    tables = rate_tables(rate, data, grouping)
-    warn_left_out(list(tables.values()), min_count, 2)
-    approximate = data.weight is not None and len(data.weight.unique()) > 1
+    warn_left_out([table for (table,) in tables.values()], min_count, 2)
     results = {
-        name: _infer(table, min_count, confidence, n_draws, random_state, approximate)
-        for name, table in tables.items()
+        name: interval_of_rates(
+            found, confidence=confidence, n_draws=n_draws, random_state=random_state
+        )
+        for name, found in tables.items()
     }
     return results[""] if grouping == "intersectional" else results
-
-
-def _infer(
-    table: RateTable,
-    min_count: float,
-    confidence: float,
-    n_draws: int,
-    random_state: int | np.random.Generator | None,
-    approximate: bool,
-) -> GapInterval:
-    known = table.estimable(min_count).numpy()
-    above, below = table.sums.numerator.numpy(), table.sums.denominator.numpy()
-    if table.squares is None:
-        successes, totals = above.astype(np.int64), below.astype(np.int64)
-    else:
-        successes, totals = effective_counts(above, below, table.squares.numpy())
-    # A group that is left out has no rows, as far as the interval can tell.
-    successes, totals = np.where(known, successes, 0), np.where(known, totals, 0)
-    found = largest_interval(successes, totals, confidence, n_draws, random_state, approximate)
-    return replace(found, gap=table.gap(min_count))

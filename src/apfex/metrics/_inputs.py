@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from apfex.groups import Groups, make_groups
+from apfex.rates import ConfusionCounts, count_rows
 from apfex.tables import unmasked
 
 
@@ -38,6 +39,19 @@ class Inputs:
     groups: Groups
     weight: Tensor | None  # [n], float64
     score: np.ndarray | None = None  # [n], float64
+
+    def count(self, favorable: int = 1) -> ConfusionCounts:
+        """Count the rows; ``favorable`` is the place of the favorable one of several labels."""
+        labels = self.labels
+        return count_rows(
+            None if labels.y is None else labels.y.numpy(),
+            labels.decided.numpy(),
+            self.groups,
+            None if self.weight is None else self.weight.numpy(),
+            classes=labels.classes,
+            favorable=favorable,
+            score=self.score,
+        )
 
 
 def read_inputs(

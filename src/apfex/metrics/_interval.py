@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from apfex.metrics._group_rates import GroupRates, NotEstimableWarning, widest
 from apfex.metrics._null import (
     are_classes,
     class_gaps,
@@ -27,7 +29,6 @@ from apfex.metrics._pairs import (
     upper_of_pairs,
     upper_quantile,
 )
-from apfex.metrics._tables import NotEstimableWarning
 
 _TIE = 1 - 1e-9  # statistics closer than this are ties that rounding has split
 
@@ -158,6 +159,47 @@ def gap_interval(
     return largest_interval(x, n, confidence, n_draws, random_state, approximate)
 
 
+def interval_of_rates(
+    tables: Sequence[GroupRates],
+    *,
+    confidence: float = 0.95,
+    n_draws: int = 1999,
+    random_state: int | np.random.Generator | None = 0,
+) -> GapInterval:
+    """Interval of the largest gap over rates, and over their classes, tested together.
+
+    Parameters
+    ----------
+    tables : sequence of GroupRates
+        Of the same groups.
+    confidence, n_draws, random_state
+        As for :func:`gap_interval`.
+
+    Returns
+    -------
+    GapInterval
+        All NaN where one of the rates has no two groups that count; without a warning. Unequal
+        weights make it approximate.
+
+    Examples
+    --------
+    >>> from apfex.groups import make_groups
+    >>> from apfex.rates import count_rows
+    >>> decided, sex = np.repeat([0, 1, 0, 1], [70, 30, 40, 60]), make_groups(["F", "M"] * 100)
+    >>> counts = count_rows(None, decided, sex)
+    >>> interval_of_rates([GroupRates.of(counts, "dp")]).gap
+    0.0
+    """
+    largest = widest(tables)
+    tables = tables if largest.usable.any() else [largest]
+    # A group that does not count has no rows, as far as the interval can tell.
+    x = np.concatenate([np.where(table.counted, table.successes, 0) for table in tables])
+    n = np.concatenate([np.where(table.counted, table.totals, 0) for table in tables])
+    approximate = largest.counts.weight is None
+    found = largest_interval(x, n, confidence, n_draws, random_state, approximate)
+    return replace(found, gap=largest.gap)
+
+
 def largest_interval(
     x: np.ndarray,
     n: np.ndarray,
@@ -272,39 +314,6 @@ def _upper(x: np.ndarray, n: np.ndarray, alpha: float) -> float:
     high = np.maximum(p + z * s, upper_limit((x, n), alpha / 2))
     low = np.maximum(z * s - p, -lower_limit((x, n), alpha / 2))
     return min(1.0, largest_over_pairs(value, high, low, -math.inf))
-
-
-def effective_counts(
-    numerator: ArrayLike, denominator: ArrayLike, squares: ArrayLike
-) -> tuple[np.ndarray, np.ndarray]:
-    """Whole counts that carry as much information as weighted rows (Kish).
-
-    Parameters
-    ----------
-    numerator, denominator : numbers of shape [k]
-        Sums of weights above and below the line of each group's rate.
-    squares : numbers of shape [k]
-        Sums of the squared weights below the line.
-
-    Returns
-    -------
-    successes, totals : int64 arrays of shape [k]
-        ``denominator^2 / squares`` rows at the weighted rate, both rounded; (0, 0) for a group
-        without weight. Equal weights give back the plain counts.
-
-    Examples
-    --------
-    >>> effective_counts([2.0], [6.0], [14.0])  # weights 1, 2 and 3, the second a success
-    (array([1]), array([3]))
-    """
-    above, below, squared = (
-        np.asarray(values, dtype=np.float64) for values in (numerator, denominator, squares)
-    )
-    known = below > 0
-    safe = np.where(known, below, 1.0)
-    totals = np.where(known, safe * (safe / np.where(known, squared, 1.0)), 0.0).round()
-    successes = (totals * np.where(known, above / safe, 0.0)).round()
-    return successes.astype(np.int64), totals.astype(np.int64)
 
 
 def _read_counts(successes: ArrayLike, totals: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
+import numpy as np
 from torch import Tensor
 
 from apfex.groups import make_groups
+from apfex.metrics._caveats import class_recalls
+from apfex.metrics._group_rates import GroupRates, check_choices, warn_left_out
 from apfex.metrics._inputs import (
     check_indexes,
     check_length,
@@ -15,8 +17,7 @@ from apfex.metrics._inputs import (
     read_column,
     read_weight,
 )
-from apfex.metrics._tables import RateTable, check_choices, warn_left_out
-from apfex.rates import GroupIndex, RateSums, rate_sums
+from apfex.rates import count_rows
 
 
 def accuracy(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
@@ -27,8 +28,9 @@ def accuracy(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
     >>> accuracy(["a", "b", "c", "c"], ["a", "b", "c", "a"])
     0.75
     """
-    y, right, weight = _read(y_true, y_pred, sample_weight)
-    return float(_shares(right, torch.zeros_like(y), weight).rates(0))
+    y, decided, _, weight = _read(y_true, y_pred, sample_weight)
+    right = (y == decided).double()
+    return float(right.mean() if weight is None else right @ weight / weight.sum())
 
 
 def balanced_accuracy(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
@@ -41,8 +43,8 @@ def balanced_accuracy(y_true: Any, y_pred: Any, *, sample_weight: Any = None) ->
     >>> balanced_accuracy([0, 0, 0, 1], [0, 0, 0, 0])
     0.5
     """
-    y, right, weight = _read(y_true, y_pred, sample_weight)
-    return float(_shares(right, y, weight).rates(0).nanmean())
+    y, decided, n_classes, weight = _read(y_true, y_pred, sample_weight)
+    return float(class_recalls(decided, y, n_classes, weight).nanmean())
 
 
 def worst_group_accuracy(
@@ -65,26 +67,27 @@ def worst_group_accuracy(
     """
     check_choices("accuracy", "intersectional", min_count)
     check_indexes(y_true=y_true, sensitive_features=sensitive_features, sample_weight=sample_weight)
-    y, right, weight = _read(y_true, y_pred, sample_weight)
+    y, decided, _, weight = _read(y_true, y_pred, sample_weight)
     groups = make_groups(sensitive_features)
     check_length("sensitive_features", len(groups.codes), "y_pred", len(y))
-    sums = _shares(right, GroupIndex.of(groups), weight)
-    rows = _shares(right, GroupIndex.of(groups), None).denominator
-    table = RateTable("accuracy", groups.names, groups.counts, (), sums, rows, None)
+    # Right or wrong are labels of their own: classes need not be told apart.
+    right = (y == decided).numpy().astype(np.int64)
+    counts = count_rows(
+        np.ones_like(right), right, groups, None if weight is None else weight.numpy()
+    )
+    table = GroupRates.of(counts, "accuracy", min_count, effective=False)
     warn_left_out([table], min_count, 2, needed=1)
-    known = table.rates(min_count)[table.estimable(min_count)]
+    known = table.counted_rates[table.counted]
     return float(known.min()) if len(known) else float("nan")
 
 
-def _read(y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Codes of the labels [n], whether each decision is right [1, n], weights [n]."""
+def _read(
+    y_true: Any, y_pred: Any, sample_weight: Any
+) -> tuple[Tensor, Tensor, int, Tensor | None]:
+    """Codes of the labels and of the decisions [n], how many classes there are, weights [n]."""
     check_indexes(y_true=y_true, y_pred=y_pred, sample_weight=sample_weight)
     truth, decided = read_column("y_true", y_true), read_column("y_pred", y_pred)
     check_length("y_pred", len(decided), "y_true", len(truth))
-    codes, y, _ = encode(decided, truth)
+    codes, y, classes = encode(decided, truth)
     assert y is not None
-    return y, (y == codes).double()[None], read_weight(sample_weight, len(truth))
-
-
-def _shares(right: Tensor, groups: GroupIndex | Tensor, weight: Tensor | None) -> RateSums:
-    return rate_sums("dp", right, None, groups, weight)
+    return y, codes, len(classes), read_weight(sample_weight, len(truth))

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from apfex.models._adam import Adam
 from apfex.models._joint_model import JointModel, OutOfFoldPredictions, given_groups
 from apfex.models._penalized_loss import GapWeights
-from apfex.objectives import gaps_of_masses
+from apfex.objectives import gaps_of_counts
 from apfex.rates import GroupIndex
 
 _LEARNING_RATE = 0.04
@@ -239,7 +239,7 @@ class _Problem:
             weights = self.weights.weights[:, place * r : (place + 1) * r] / j
             parts = [self._split(part, parent) for part in (selected, self.totals.expand(j, k, c))]
             counts = torch.cat([parts[0], parts[1].expand_as(parts[0])], -1)
-            gaps, slopes = gaps_of_masses(counts, self.weights.rates, "rms", _LEAST_MASS)
+            gaps, slopes = gaps_of_counts(counts, self.weights.rates, "rms", _LEAST_MASS)
             found.append(gaps.mean(1))
             table = (weights[:, None, :, None, None] * slopes).sum(2)[:, :, parent]  # [b, j, k, 4]
             total += table[..., :1] * (1 - own) + table[..., 1:2] * own

@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from apfex.models._rows import TrainingRows
-from apfex.objectives import Aggregate, gaps_of_masses
-from apfex.rates import GroupIndex, RateName, group_masses
+from apfex.objectives import Aggregate, gaps_of_counts
+from apfex.rates import GroupIndex, RateName, soft_counts
 from apfex.relaxations import Step
 
 _TINY = 1e-30
@@ -122,7 +122,7 @@ class RunningCounts:
         ``sample_weight`` has shape [n], or any that fits the decisions.
         """
         with torch.no_grad():
-            counts = group_masses(decisions, labels, index, sample_weight)
+            counts = soft_counts(decisions, labels, index, sample_weight)
             self._mean = torch.zeros_like(counts) if self._mean is None else self._mean
             self._mean = torch.lerp(self._mean, counts, self._share)
             self._steps += 1
@@ -210,7 +210,7 @@ class PenalizedLoss:
             batch.indexes(), self._running, self._weights, strict=True
         ):
             counts = running.update(decisions, labels, index, given)
-            _, slopes = gaps_of_masses(counts, self._rates, self._aggregate)
+            _, slopes = gaps_of_counts(counts, self._rates, self._aggregate)
             shares = weights.to(slopes)  # [b, r]
             if labels.ndim == 2:
                 shares = shares.unsqueeze(1) / len(labels)  # the mean over classes

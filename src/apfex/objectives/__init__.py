@@ -8,7 +8,7 @@ logits of shape [n] (binary) or [n, c], ``y`` labels 0 to c - 1, ``groups`` code
 from apfex.objectives._base import Objective
 from apfex.objectives._ccr import MulticlassCCRLoss
 from apfex.objectives._fairness import FairnessLoss
-from apfex.objectives._gaps import gaps_of_masses
+from apfex.objectives._gaps import gaps_of_counts
 from apfex.objectives._joint import Objectives
 from apfex.objectives._padh import DPLoss, TPRLoss
 from apfex.objectives._pairs import Aggregate
@@ -24,5 +24,5 @@ __all__ = [
     "Objectives",
     "SquaredError",
     "TPRLoss",
-    "gaps_of_masses",
+    "gaps_of_counts",
 ]

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from apfex.objectives._pairs import Aggregate, Array, gap_and_slopes, small
-from apfex.rates import RATES, GroupIndex, RateName, group_masses
+from apfex.rates import RATES, GroupIndex, RateName, soft_counts
 
 
 def soft_gaps(
@@ -82,8 +82,8 @@ class _Plan:
 class _SoftGaps(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, decisions: Tensor, memberships: Tensor | None, plan: _Plan) -> Tensor:
-        masses = group_masses(decisions, plan.labels, plan.index, plan.sample_weight)
-        gaps, slopes = gaps_of_masses(masses, plan.rates, plan.aggregate, plan.min_mass)
+        counts = soft_counts(decisions, plan.labels, plan.index, plan.sample_weight)
+        gaps, slopes = gaps_of_counts(counts, plan.rates, plan.aggregate, plan.min_mass)
         ctx.plan = plan
         ctx.save_for_backward(decisions, memberships, slopes)
         return gaps
@@ -95,7 +95,7 @@ class _SoftGaps(torch.autograd.Function):
                 "Fairness losses can be differentiated once only, got create_graph=True."
             )
         decisions, memberships, slopes = ctx.saved_tensors
-        # [..., k, 4]: how much each mass of each group is worth
+        # [..., k, 4]: how much each count of each group is worth
         table = (grad_outputs[0][..., None, None] * slopes).sum(-3)
         plan: _Plan = ctx.plan
         if memberships is None:
@@ -103,15 +103,15 @@ class _SoftGaps(torch.autograd.Function):
         return *_through_memberships(table, decisions, memberships, plan), None
 
 
-def gaps_of_masses(
-    masses: Tensor, rates: tuple[RateName, ...], aggregate: Aggregate, min_mass: float = 1e-3
+def gaps_of_counts(
+    counts: Tensor, rates: tuple[RateName, ...], aggregate: Aggregate, min_mass: float = 1e-3
 ) -> tuple[Tensor, Tensor]:
-    """Gaps of rates and their slopes by the masses.
+    """Gaps of rates and their slopes by the counts.
 
     Parameters
     ----------
-    masses : Tensor of shape [..., k, 4]
-        Of :func:`~apfex.rates.group_masses`.
+    counts : Tensor of shape [..., k, 4]
+        Of :func:`~apfex.rates.soft_counts`.
     rates : r names
     aggregate : as for :class:`FairnessLoss`
     min_mass : float
@@ -124,12 +124,12 @@ def gaps_of_masses(
 
     Examples
     --------
-    >>> masses = torch.tensor([[1.0, 0.0, 4.0, 0.0], [3.0, 0.0, 4.0, 0.0]])
-    >>> gaps, slopes = gaps_of_masses(masses, ("dp",), "max")
+    >>> counts = torch.tensor([[1.0, 0.0, 4.0, 0.0], [3.0, 0.0, 4.0, 0.0]])
+    >>> gaps, slopes = gaps_of_counts(counts, ("dp",), "max")
     >>> gaps
     tensor([0.5000])
     """
-    few = small(masses)
+    few = small(counts)
     coefficients = _coefficients(rates)  # [4, 2 r]
     # NaN scores must give NaN gaps, instead of groups that seem to be empty.
     poison = 0.0 * few.sum(-1).sum(-1)[..., None]
@@ -141,8 +141,8 @@ def gaps_of_masses(
     r = len(rates)
     gaps, *slopes = gap_and_slopes(sums[..., :r, :], sums[..., r:, :], aggregate, min_mass)
     numerators, denominators = coefficients.T[:r, None], coefficients.T[r:, None]
-    by_masses = slopes[0][..., None] * numerators + slopes[1][..., None] * denominators
-    return _like(gaps + poison, masses), _like(by_masses, masses)
+    by_counts = slopes[0][..., None] * numerators + slopes[1][..., None] * denominators
+    return _like(gaps + poison, counts), _like(by_counts, counts)
 
 
 @cache

@@ -1,24 +1,37 @@
-"""Rates of groups, defined once for training and for audit.
+"""The one counter: confusion counts of groups, and rates as their quotients.
 
-Everything starts from the four *masses* of a group: the negatives and positives that are selected,
-and all its negatives and positives. Masses are sums over rows, so batches and workers simply add
-up, and those of parent groups follow from those of their cells. A rate is a quotient of two sums
-of masses. With soft decisions in [0, 1] it is differentiable; with hard ones it is the usual
-metric.
+A group has four counts: the negatives and positives that are selected, and all its negatives and
+positives. They are sums over rows, so that batches, files and workers simply add up, and those of
+coarser groups follow from those of finer ones. :func:`count_rows` makes them of hard decisions, for
+metrics and audits; :func:`soft_counts` of soft ones, differentiably, for training. A rate is a
+quotient of two sums of counts, defined once in ``RATES``.
 """
 
+from apfex.rates._confusion import ConfusionCounts, ScoreCounts
+from apfex.rates._count_rows import count_rows
 from apfex.rates._index import GroupIndex
-from apfex.rates._masses import OTHER_LABEL, RATES, Rate, RateName, group_masses
-from apfex.rates._sums import RateSums, gap, rate_sums
+from apfex.rates._rates import (
+    OTHER_LABEL,
+    RATES,
+    Rate,
+    RateName,
+    quotient,
+    rate_sums,
+    rates_of,
+)
+from apfex.rates._soft_counts import soft_counts
 
 __all__ = [
     "OTHER_LABEL",
     "RATES",
+    "ConfusionCounts",
     "GroupIndex",
     "Rate",
     "RateName",
-    "RateSums",
-    "gap",
-    "group_masses",
+    "ScoreCounts",
+    "count_rows",
+    "quotient",
     "rate_sums",
+    "rates_of",
+    "soft_counts",
 ]

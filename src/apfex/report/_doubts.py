@@ -9,19 +9,10 @@ import numpy as np
 
 from apfex.auditing import Audit, worst_first
 from apfex.estimator import Point
-from apfex.report._changes import Change
 from apfex.report._choosing import Compared
 from apfex.report._words import title_of
 
 _NEARLY_ALL = 0.995
-
-
-def levelled_down(change: Change, names: tuple[str, ...], confidence: float) -> list[str]:
-    """Groups that clearly lose favorable decisions while no group clearly gains any."""
-    direction = change.direction(confidence)
-    if (direction > 0).any():
-        return []
-    return [name for name, sign in zip(names, direction, strict=True) if sign < 0]
 
 
 def doubts_of_choice(point: Point, levelled: list[str], baseline: int) -> list[dict[str, Any]]:
@@ -63,7 +54,11 @@ def doubts_of_decisions(
     weight: np.ndarray | None,
     classes: Sequence[str],
 ) -> list[dict[str, Any]]:
-    """Whether decisions of these rows are as good as none; classes in words."""
+    """Whether decisions of these rows are as good as none; classes in words.
+
+    These are facts of the rows at hand, shown as such. Whether a point is *trivial* was settled
+    by the rows that chose it (:func:`apfex.metrics.is_trivial`).
+    """
     shares = np.bincount(decided, weight, len(classes)) / _total(decided, weight)
     if shares.max() >= _NEARLY_ALL:
         label = classes[int(shares.argmax())]
@@ -109,8 +104,8 @@ def doubts_of_gaps(
     ]
 
 
-def _other_groups(there: int | None, here: int) -> str:
-    if there is None or there == here:
+def _other_groups(there: int, here: int) -> str:
+    if there == here:
         return ""
     return f" Part of that may be the groups: {there} had enough rows there, {here} have here."
 

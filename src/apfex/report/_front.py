@@ -79,7 +79,7 @@ def describe_front(
         Wilson intervals, ``changes`` against the starting point (``baseline``), their ``tally``,
         ``worst`` groups, ``doubts``, and ``validation``, the figures of the rows that chose it:
         its ``gaps`` count every group that has a row, ``compared`` among them only those with
-        ``min_count`` (None where that is not known). Of many groups those that are worst off at
+        ``min_count`` (None where that is not estimable). Of many groups those that are worst off at
         some point, or make a gap, are kept; ``levels`` counts the rest. ``names`` are those that
         a page shows otherwise, without quotes.
 

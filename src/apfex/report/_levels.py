@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, final
 
 import numpy as np
 
-from apfex.auditing import Audit
+from apfex.auditing import Audit, groupings_of
 from apfex.groups import grouping_name
 from apfex.report._names import shown_name, shown_values
 from apfex.report._words import rate_key
@@ -37,19 +36,13 @@ def levels_of(audit: Audit) -> list[Level]:
     groups: Any = audit.groups
     groups = _one_class(groups[groups["of"] == groups["of"].iloc[0]])
     found: list[Level] = []
-    for attributes in _subsets(audit.attributes):
+    for attributes in groupings_of(audit.attributes):
         by = grouping_name(attributes)
         part = groups[groups["by"] == by]
         names = tuple(part["group"])
         values = tuple(shown_values(name, attributes) for name in names)
         found.append(Level(by, attributes, names, values, part["count"].to_numpy()))
     return found
-
-
-def _subsets(attributes: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    q = len(attributes)
-    for size in sorted({1, min(2, q), q}):
-        yield from combinations(attributes, size)
 
 
 def shown_names(levels: Sequence[Level]) -> dict[str, str]:

@@ -10,7 +10,7 @@ import numpy as np
 from apfex.auditing import Audit
 from apfex.estimator import APFExClassifier
 from apfex.groups import Groups, grouping_name
-from apfex.metrics import balanced_accuracy
+from apfex.metrics import balanced_accuracy, levelled_down
 from apfex.report._changes import changes_between
 from apfex.report._choosing import compared_gaps, describe_choosing
 from apfex.report._doubts import (
@@ -21,7 +21,6 @@ from apfex.report._doubts import (
     doubts_of_gaps,
     doubts_of_growth,
     doubts_of_verdicts,
-    levelled_down,
 )
 from apfex.report._levels import Level, Rates, describe_rates
 
@@ -68,8 +67,10 @@ def describe_point(
     error = float(1 - right.rate[0])
     changes = changes_between(baseline.favored, one.favored, crossing, shown.levels)
     crossed, confidence = changes[shown.levels[-1].by], audit.settings.confidence
-    levelled = levelled_down(crossed, shown.levels[-1].names, confidence)
-    compared = compared_gaps(clf, point, audit.settings.min_count)
+    # Only what is clear on these rows counts as a change.
+    down = levelled_down(crossed.direction(confidence))
+    levelled = [name for name, lost in zip(shown.levels[-1].names, down, strict=True) if lost]
+    compared = compared_gaps(point, audit.settings.min_count)
     gaps = _aimed_gaps(clf, audit)
     doubts = [
         *doubts_of_choice(point, levelled, baseline.place),

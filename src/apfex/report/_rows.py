@@ -7,9 +7,10 @@ from typing import Any, final
 
 import numpy as np
 
-from apfex.auditing import Audit, AuditSettings, audit_counts, count_classes
+from apfex.auditing import Audit, AuditSettings, audit_counts
 from apfex.estimator import APFExClassifier
 from apfex.groups import Groups, make_groups
+from apfex.rates import count_rows
 from apfex.report._levels import Rates, rates_of
 from apfex.report._point import Measured
 
@@ -36,8 +37,13 @@ class Rows:
         used = self.sensitive_features if clf.group_thresholds else None
         decided = clf.at(place).predict(self.X, sensitive_features=used)
         codes = np.searchsorted(self.classes, decided)
-        counts = count_classes(
-            self.y, codes, self.crossing, self.classes.tolist(), self.favorable, self.weight
+        counts = count_rows(
+            self.y,
+            codes,
+            self.crossing,
+            self.weight,
+            classes=self.classes.tolist(),
+            favorable=self.favorable,
         )
         audit = first if place == 0 else audit_counts(counts, self.settings)
         rates = rates_of(audit)

@@ -12,12 +12,11 @@ import torch
 from torch import Tensor
 
 from apfex.front import FrontPoint, ParetoFront
-from apfex.rates import GroupIndex, RateName, gap, rate_sums
+from apfex.metrics import is_trivial, largest_gap
+from apfex.rates import GroupIndex, RateName, rates_of, soft_counts
 from apfex_reproduction.baselines._inputs import Rows
 
 Rule = Literal["nearest", "fairest", "accurate", "last"]
-_TOLERANCE = 0.02
-"""What balanced accuracy may exceed a constant's by and still count as constant."""
 
 
 @final
@@ -105,20 +104,13 @@ class Judge:
 
     def constant(self, decisions: Tensor) -> np.ndarray:
         """Which members [b] decide the same for all, or no better than that."""
-        classes = GroupIndex(self._y, None, 2)
-        right = (decisions == self._y).double()
-        sizes = classes.sum(self._weight)
-        recalls = classes.sum(right * self._weight) / sizes
-        effective = sizes**2 / classes.sum(self._weight**2)  # Kish
-        spread = (recalls * (1 - recalls) / effective).sum(1).sqrt() / 2
-        poor = recalls.mean(1) + 1.645 * spread <= 0.5 + _TOLERANCE
-        return (poor | (decisions == decisions[:, :1]).all(1)).numpy()
+        return is_trivial(decisions, self._y, 2, self._weight).numpy()
 
     def _gap(self, axis: tuple[RateName, int], decisions: Tensor) -> np.ndarray:
         rate, grouping = axis
         index = self._indexes[grouping]
-        sums = rate_sums(rate, decisions.double(), self._y, index, self._weight)
-        return gap(sums.rates(0)).numpy()
+        counts = soft_counts(decisions.double(), self._y, index, self._weight)
+        return largest_gap(rates_of(rate, counts).unsqueeze(-2)).numpy()
 
     def _name(self, axis: tuple[RateName, int]) -> str:
         return f"{self._groupings[axis[1]]}_{axis[0]}_gap"

@@ -1,8 +1,8 @@
 """Losses of all members and their slopes by the scores, without a graph.
 
 The numbers are those of :class:`~apfex.objectives.CrossEntropy`, ``DPLoss``, ``TPRLoss`` and
-``FairnessLoss``, which a test holds them to. Group masses of all members come from one pass over
-the rows, and the gradient of a row is looked up in a table with an entry per group and label.
+``FairnessLoss``, which a test holds them to. Confusion counts of all members come from one pass
+over the rows, and the gradient of a row is looked up in a table with an entry per group and label.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from apfex.objectives import Aggregate, gaps_of_masses
-from apfex.rates import GroupIndex, RateName, group_masses
+from apfex.objectives import Aggregate, gaps_of_counts
+from apfex.rates import GroupIndex, RateName, soft_counts
 from apfex.relaxations import ccr_step, tanh_step
 
 Form = Literal["plain", "masked", "pairs"]
@@ -132,10 +132,10 @@ def _family_gaps(
     index, weight = batch.indexes[family[0].attribute], batch.sample_weight
     aggregate: Aggregate = "smooth_mean" if family[0].form == "pairs" else "mean"
     least = 1e-3 if weight is None else 1e-3 * float(weight.mean())
-    masses = group_masses(decisions, batch.y, index, weight)
-    gaps, by_masses = gaps_of_masses(masses, tuple(term.rate for term in family), aggregate, least)
+    counts = soft_counts(decisions, batch.y, index, weight)
+    gaps, by_counts = gaps_of_counts(counts, tuple(term.rate for term in family), aggregate, least)
     gaps = torch.where(gaps.isinf(), 0.0, gaps)  # fewer than two groups in the batch
-    table = by_masses[..., :2].flatten(-2)  # [..., r, 2 k]
+    table = by_counts[..., :2].flatten(-2)  # [..., r, 2 k]
     slopes = table.index_select(-1, index.cells(batch.y)) * bend.unsqueeze(-2)
     if weight is not None:
         slopes = slopes * weight

@@ -10,13 +10,11 @@ import numpy as np
 import torch
 
 from apfex.groups import make_groups
-from apfex.rates import GroupIndex, RateName, gap, rate_sums
+from apfex.metrics import class_recalls, is_trivial, largest_gap
+from apfex.rates import GroupIndex, RateName, rates_of, soft_counts
 from apfex_reproduction.experiments._protocol import Part
 
 CRITERIA: tuple[RateName, ...] = ("dp", "tpr")
-_TOLERANCE = 0.02
-"""What balanced accuracy may exceed a constant's by and still count as constant."""
-_ONE_SIDED = 1.645
 DIGITS = 6
 
 
@@ -60,7 +58,7 @@ class Ruler:
         gaps, left_out = {}, {}
         for name, index in self._indexes.items():
             rates = {rate: self._rates(rate, decisions, index) for rate in CRITERIA}
-            gaps[name] = {rate: _number(gap(values)) for rate, values in rates.items()}
+            gaps[name] = {rate: _number(_gap(values)) for rate, values in rates.items()}
             missing = {rate: int(values.isnan().sum()) for rate, values in rates.items()}
             if any(missing.values()):
                 left_out[name] = {rate: count for rate, count in missing.items() if count}
@@ -73,26 +71,28 @@ class Ruler:
         """Error, dp and tpr gap on the crossing, of decisions [b, n]; NaN where unknown."""
         decisions = torch.from_numpy(decided).double()
         error = (decisions != self._y).double().mean(1)
-        gaps = [gap(self._rates(rate, decisions, self._crossing)) for rate in CRITERIA]
+        gaps = [_gap(self._rates(rate, decisions, self._crossing)) for rate in CRITERIA]
         return torch.stack([error, *gaps], 1).numpy()
 
     def _rates(self, rate: RateName, decisions: torch.Tensor, index: GroupIndex) -> torch.Tensor:
-        return rate_sums(rate, decisions, self._y, index).rates(0)
+        return rates_of(rate, soft_counts(decisions, self._y, index))
+
+
+def _gap(rates: torch.Tensor) -> torch.Tensor:
+    """Over the groups, the last axis."""
+    return largest_gap(rates.unsqueeze(-2))
 
 
 def _overall(decisions: torch.Tensor, y: torch.Tensor) -> dict[str, Any]:
-    right = (decisions == y).double()
-    classes = GroupIndex(y, None, 2)
-    sizes = classes.sum(torch.ones_like(right))
-    recalls = classes.sum(right) / sizes
-    spread = float((recalls * (1 - recalls) / sizes).sum().sqrt() / 2)
-    balanced = recalls.mean()
-    poor = float(balanced) + _ONE_SIDED * spread <= 0.5 + _TOLERANCE
+    balanced = class_recalls(decisions, y, 2).mean()
+    is_constant = (decisions == decisions[0]).all()
+    if not balanced.isnan():  # one class alone does not tell how good decisions are
+        is_constant = is_trivial(decisions, y, 2)
     return {
-        "accuracy": _number(right.mean()),
+        "accuracy": _number((decisions == y).double().mean()),
         "balanced_accuracy": _number(balanced),
         "positive_rate": _number(decisions.mean()),
-        "constant": bool(poor or (decisions == decisions[0]).all()),
+        "constant": bool(is_constant),
     }
 
 

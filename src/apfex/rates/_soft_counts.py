@@ -1,9 +1,6 @@
-"""The four masses of a group, and rates as quotients of their sums."""
+"""Soft confusion counts: the differentiable twin of :class:`ConfusionCounts`, for training."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import Literal, final
 
 import torch
 from torch import Tensor
@@ -11,53 +8,8 @@ from torch import Tensor
 from apfex.rates._add_up import add_up
 from apfex.rates._index import GroupIndex
 
-RateName = Literal["dp", "tpr", "fpr", "tnr", "fnr", "ppv", "npv", "accuracy"]
 
-
-@final
-@dataclass(frozen=True)
-class Rate:
-    """A quotient of two sums of masses.
-
-    Each entry says how often a mass is counted: selected negatives, selected positives, all
-    negatives, all positives.
-    """
-
-    numerator: tuple[int, int, int, int]
-    denominator: tuple[int, int, int, int]
-
-    @property
-    def needs_labels(self) -> bool:
-        """Whether negatives and positives are treated differently."""
-        return any(part[::2] != part[1::2] for part in (self.numerator, self.denominator))
-
-
-RATES: dict[RateName, Rate] = {
-    "dp": Rate((1, 1, 0, 0), (0, 0, 1, 1)),
-    "tpr": Rate((0, 1, 0, 0), (0, 0, 0, 1)),
-    "fpr": Rate((1, 0, 0, 0), (0, 0, 1, 0)),
-    "tnr": Rate((-1, 0, 1, 0), (0, 0, 1, 0)),
-    "fnr": Rate((0, -1, 0, 1), (0, 0, 0, 1)),
-    "ppv": Rate((0, 1, 0, 0), (1, 1, 0, 0)),
-    "npv": Rate((-1, 0, 1, 0), (-1, -1, 1, 1)),
-    "accuracy": Rate((-1, 1, 1, 0), (0, 0, 1, 1)),
-}
-"""Selection rate (demographic parity), true positive rate (equal opportunity), ..."""
-
-OTHER_LABEL: dict[RateName, RateName] = {
-    "dp": "dp",
-    "tpr": "tnr",
-    "fpr": "fnr",
-    "tnr": "tpr",
-    "fnr": "fpr",
-    "ppv": "npv",
-    "npv": "ppv",
-    "accuracy": "accuracy",
-}
-"""The rate of label 1 that has the gap of each rate of label 0."""
-
-
-def group_masses(
+def soft_counts(
     decisions: Tensor, labels: Tensor, index: GroupIndex, sample_weight: Tensor | None = None
 ) -> Tensor:
     """Selected negatives and positives, and all negatives and positives, of each group.
@@ -65,7 +17,7 @@ def group_masses(
     Parameters
     ----------
     decisions : Tensor of shape [..., n], or [..., c, n]
-        Soft or hard decisions in [0, 1].
+        Soft or hard decisions in [0, 1]; gradients flow back into them.
     labels : Tensor of shape [n], or [c, n]
         0 or 1; with [c, n] one row of labels for each row of decisions.
     index : GroupIndex
@@ -81,7 +33,7 @@ def group_masses(
     Examples
     --------
     >>> index = GroupIndex.of(torch.tensor([0, 0, 1]))
-    >>> group_masses(torch.tensor([1.0, 0.0, 1.0]), torch.tensor([1, 1, 0]), index)
+    >>> soft_counts(torch.tensor([1.0, 0.0, 1.0]), torch.tensor([1, 1, 0]), index)
     tensor([[0., 1., 0., 2.],
             [1., 0., 1., 0.]])
     """
