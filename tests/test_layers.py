@@ -8,7 +8,7 @@ import pytest
 import apfex
 
 SOURCE = Path(apfex.__file__).parent
-FOUNDATION = {"relaxations", "solvers", "front", "storage", "tables"}
+FOUNDATION = {"relaxations", "solvers", "tables"}
 """Below all others; they know nothing of fairness or of each other."""
 ROOMS = [
     "groups",
@@ -24,6 +24,8 @@ ROOMS = [
     "optimizer",
     "training",
     "boosting",
+    "front",
+    "persistence",
     "estimator",
     "datasets",
     "report",
