@@ -42,7 +42,7 @@ def test_no_point_dominates_another(clf):
 
 def test_it_prints_as_a_table(clf):
     text = repr(clf.front_)
-    assert text.startswith(f"Front of {len(clf.front_)} points, measured on the rows that chose")
+    assert text.startswith(f"Front of {len(clf.front_)} points, measured on the validation rows")
     assert "dp_gap" in text
     assert "Point(error=" in repr(clf.front_[0])
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, eq=False)
 class Point:
-    """One model of the front; all figures are of the rows that chose it, and flattering for it.
+    """One model of the front; all figures are of the validation rows, and flatter it.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Point:
     member, epoch : int
         Where it comes from: the network or rule, and the epoch of its parameters.
     n_rows : int
-        Rows that chose it.
+        Validation rows, by which it was chosen.
     module : nn.Module
 
     Examples
@@ -164,10 +164,10 @@ class Front(Sequence[Point]):
         shown = [c for c in frame.columns if c in (self.by, "trivial") or c.endswith("_gap")]
         table = frame[shown].round(3).to_string()
         whose = "" if self.favorable_label is None else f"; favorable: {self.favorable_label!r}"
-        return f"Front of {len(self)} points, measured on the rows that chose them{whose}\n{table}"
+        return f"Front of {len(self)} points, measured on the validation rows{whose}\n{table}"
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per point, by rising error; measured on the rows that chose the points."""
+        """One row per point, by rising error; measured on the validation rows."""
         import pandas as pd
 
         frame = pd.DataFrame([point.to_dict() for point in self])
@@ -268,7 +268,7 @@ class Front(Sequence[Point]):
         floor = max(point.gaps[name].noise_floor for point in self)
         ax.axvline(floor, linestyle=":", color="grey", label="expected gap at parity")
         ax.set(xlabel=f"{name} gap", ylabel=self.by.replace("_", " "))
-        ax.set_title("Front, measured on the rows that chose it")
+        ax.set_title("Front, measured on the validation rows")
         ax.legend()
         return ax
 
