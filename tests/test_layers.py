@@ -8,7 +8,7 @@ import pytest
 import apfex
 
 SOURCE = Path(apfex.__file__).parent
-FOUNDATION = {"relaxations", "solvers", "front", "storage", "tables"}
+FOUNDATION = {"relaxations", "solvers", "tables"}
 """Below all others; they know nothing of fairness or of each other."""
 ROOMS = [
     "groups",
@@ -23,6 +23,8 @@ ROOMS = [
     "constraints",
     "optimizer",
     "models",
+    "front",
+    "persistence",
     "estimator",
     "datasets",
     "report",

@@ -58,19 +58,27 @@ def test_public_functions_and_classes_show_an_example(module, name):
 
 
 RECORDS = {
+    "AuditRows",
     "Bundle",
     "ConstraintStep",
     "Dataset",
     "DatasetInfo",
     "Decision",
+    "Features",
+    "Fitted",
     "FrontPoint",
+    "GapCounts",
     "GapInterval",
     "Inputs",
+    "Intervals",
     "Jacobian",
     "Labels",
     "Rate",
+    "Rows",
     "ScoreCounts",
+    "SearchSettings",
     "StepRecord",
+    "StoredModel",
     "TableSummary",
 }
 """Results that other examples show."""

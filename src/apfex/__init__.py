@@ -4,7 +4,8 @@ Read the rooms from left to right: :mod:`~apfex.groups` says who belongs togethe
 :mod:`~apfex.rates` what is counted, :mod:`~apfex.objectives` what is minimised,
 :mod:`~apfex.gradients` and :mod:`~apfex.strategies` how several gradients become one direction,
 and :mod:`~apfex.optimizer` takes the step. :mod:`~apfex.models` trains many trade-offs at once,
-and :mod:`~apfex.estimator` hands out the front. :mod:`~apfex.auditing` says what decisions do to
+:mod:`~apfex.front` searches and keeps the best of them, :mod:`~apfex.persistence` stores them, and
+:mod:`~apfex.estimator` hands them out. :mod:`~apfex.auditing` says what decisions do to
 groups, whichever model made them.
 """
 

@@ -7,7 +7,7 @@ import pytest
 from tests.cli.conftest import COLUMNS, TRAINING, people
 
 from apfex.cli._chosen import describe_choice, side_effects
-from apfex.storage import read_json
+from apfex.persistence import read_json
 
 
 @pytest.fixture

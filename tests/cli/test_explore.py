@@ -10,8 +10,8 @@ from tests.cli.conftest import COLUMNS, TRAINING, people
 
 import apfex as library
 from apfex.auditing import Audit
+from apfex.persistence import read_json
 from apfex.report import describe_front
-from apfex.storage import read_json
 
 
 def test_a_run_has_all_its_files(finished):

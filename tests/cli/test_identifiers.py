@@ -7,7 +7,7 @@ from tests.cli.conftest import COLUMNS, TRAINING, people
 
 from apfex.cli._features import kinds_of
 from apfex.cli._identifiers import find_identifiers
-from apfex.storage import read_json
+from apfex.persistence import read_json
 
 N = 400
 RNG = np.random.default_rng(0)

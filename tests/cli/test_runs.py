@@ -5,7 +5,7 @@ import json
 import pytest
 
 from apfex.cli._repeating import compare
-from apfex.storage import read_json, write_json
+from apfex.persistence import read_json, write_json
 
 
 def test_a_rerun_comes_out_the_same(apfex, finished, tmp_path):

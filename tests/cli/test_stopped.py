@@ -6,7 +6,7 @@ import pytest
 from tests.cli.conftest import COLUMNS, TRAINING, people
 
 from apfex.cli import _exploring
-from apfex.storage import read_json
+from apfex.persistence import read_json
 
 
 def stop(*_, **__):

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from tests.estimator.saved import fitted_case
+from tests.persistence.saved import fitted_case
 
 _THREADS, _CALLS = 8, 48
 _KINDS = [

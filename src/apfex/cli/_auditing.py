@@ -121,8 +121,8 @@ def _audit(rows: Decisions, options: AuditOptions) -> Audit:
 
 
 def _write(audit: Audit, rows: Decisions, options: AuditOptions, folder: Path) -> None:
+    from apfex.persistence import write_json, write_text_atomically
     from apfex.report import write_audit_page
-    from apfex.storage import write_json, write_text_atomically
 
     data: dict[str, Any] = {
         "name": rows.table.path.name,

@@ -129,8 +129,8 @@ def _tell(task: _Task, screen: Screen) -> None:
 
 
 def _write_front(task: _Task, clf: APFExClassifier, folder: Path, place: Path) -> dict[str, Any]:
+    from apfex.persistence import write_json, write_text_atomically
     from apfex.report import describe_front, write_front_page
-    from apfex.storage import write_json, write_text_atomically
 
     fresh, settings, source = task.rows(task.test), task.settings, task.source
     limits: dict[str, Any] = {"tolerance": settings.tolerance, "confidence": settings.confidence}
@@ -151,7 +151,7 @@ def _write_front(task: _Task, clf: APFExClassifier, folder: Path, place: Path) -
 
 def _write_draft(task: _Task, folder: Path) -> dict[str, Any]:
     """The record as far as it goes before training: enough to predict with the model alone."""
-    from apfex.storage import write_json
+    from apfex.persistence import write_json
 
     source = task.source
     data = {
@@ -180,7 +180,7 @@ def _finish(
     record: dict[str, Any], described: dict[str, Any], folder: Path, seconds: float
 ) -> dict[str, Any]:
     """Written last: a folder whose record says so is whole."""
-    from apfex.storage import write_json
+    from apfex.persistence import write_json
 
     whole = record | {
         "finished": True,

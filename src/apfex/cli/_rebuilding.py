@@ -16,8 +16,8 @@ from apfex.cli._verdicts import show_audit
 def rebuild(run: Path, screen: Screen) -> dict[str, Any]:
     """Write ``report.html`` anew, by this version, and show the front or the audit."""
     from apfex.auditing import Audit
+    from apfex.persistence import read_json
     from apfex.report import write_audit_page, write_front_page
-    from apfex.storage import read_json
 
     folder, record = read_record(run)
     if record["command"] == "explore":

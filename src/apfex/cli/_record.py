@@ -62,7 +62,7 @@ def read_record(
     finished : bool
         Whether a run that was stopped with its model whole, but nothing measured, is refused.
     """
-    from apfex.storage import read_json
+    from apfex.persistence import read_json
 
     file = path / RUN if path.is_dir() else path
     if not path.exists():

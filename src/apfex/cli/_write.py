@@ -35,7 +35,7 @@ def write_rows(table: TableFile, added: Mapping[str, np.ndarray], target: Path |
     int
         Cells of text that were written with an apostrophe, as a spreadsheet would run them.
     """
-    from apfex.storage import write_bytes_atomically
+    from apfex.persistence import write_bytes_atomically
 
     kind = "csv" if target is None else kind_of(target)
     if kind != "csv":

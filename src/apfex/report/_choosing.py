@@ -8,7 +8,8 @@ from typing import Any, final
 
 import numpy as np
 
-from apfex.estimator import APFExClassifier, Point
+from apfex.estimator import APFExClassifier
+from apfex.front import Point
 from apfex.rates import RATES
 
 

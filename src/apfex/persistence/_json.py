@@ -1,0 +1,125 @@
+"""JSON for people and machines: strict, and whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from apfex.persistence._files import write_text_atomically
+
+
+def write_json(path: str | os.PathLike[str], value: Any) -> Path:
+    """Write a value as JSON, whole or not at all; see :func:`write_text_atomically`.
+
+    Parameters
+    ----------
+    path : str or path
+    value : mappings, sequences, text, numbers, None
+        Numpy's arrays and numbers become plain ones, and paths and dates text. What is not finite
+        or missing becomes null: JSON has no other word for it. Use :func:`pack` to have it back
+        exactly.
+
+    Returns
+    -------
+    Path
+        Of the file.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = write_json(Path(folder) / "run.json", {"gap": np.float64(0.25), "p": np.nan})
+    ...     read_json(path)
+    {'gap': 0.25, 'p': None}
+    """
+    text = json.dumps(_plain(value, "value"), indent=2, allow_nan=False, ensure_ascii=False)
+    return write_text_atomically(path, text + "\n")
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """Read a JSON file; what is wrong with it is told in a sentence.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    dict, list, str, int, float, bool or None
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     read_json(write_json(Path(folder) / "list.json", (1, "a")))
+    [1, 'a']
+    """
+    return parse_json(read_bytes(Path(path)), Path(path))
+
+
+def read_bytes(path: Path) -> bytes:
+    """All of an ordinary file."""
+    if not path.is_file():
+        found = "something else" if path.exists() else "nothing"
+        raise FileNotFoundError(f"{str(path)!r} must be a file, got {found} of this name.")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        told = type(error)(f"{str(path)!r} could not be read: {error.strerror or error}.")
+        told.errno = error.errno
+        raise told from error
+
+
+def parse_json(data: bytes, path: Path) -> Any:
+    """The value of a JSON file; duplicate names and numbers that are none are refused."""
+    try:
+        return json.loads(data, object_pairs_hook=_object, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise ValueError(
+            f"{str(path)!r} must be JSON, got something else ({reason}); it may be damaged or cut "
+            "off: copy or write it again."
+        ) from error
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name occurs twice in one object")
+    return found
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(f"{text} is no number")
+
+
+def _plain(value: Any, where: str) -> Any:
+    """What JSON has a word for."""
+    if isinstance(value, Mapping):
+        plain = {str(key): _plain(part, f"{where}[{key!r}]") for key, part in value.items()}
+        if len(plain) < len(value):
+            raise ValueError(f"{where} must have names that differ as text, got {list(value)}.")
+        return plain
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist() if value.dtype.kind not in "mM" else value.astype(str).tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(part, f"{where}[{place}]") for place, part in enumerate(value)]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or value is pd.NA or value is pd.NaT:
+        return None
+    if isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, PurePath) or hasattr(value, "isoformat"):
+        return str(value)
+    raise TypeError(
+        f"{where} must be a mapping, a sequence, text, a number or None to be written as JSON, got "
+        f"{type(value).__name__}."
+    )
