@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from apfex.estimator import APFExClassifier
 from apfex.metrics import read_criteria
+from apfex.plain import jsonable
 from apfex.report._levels import (
     Rates,
     describe_levels,
@@ -18,7 +19,6 @@ from apfex.report._levels import (
     shown_names,
 )
 from apfex.report._names import names_within
-from apfex.report._plain import plain
 from apfex.report._point import Shown, describe_point
 from apfex.report._rows import Rows, read_rows
 from apfex.report._timeline import describe_timeline
@@ -123,7 +123,7 @@ def describe_front(
     ends = set().union(*(ends_of(one.audit) for one in measured))
     kept = shown_groups(levels, [one.rates for one in measured], len(keys), ends)
     shown = Shown(levels, kept, [rate["key"] for rate in keys], labels)
-    described = plain(
+    described = jsonable(
         {
             "kind": KIND,
             "schema_version": SCHEMA_VERSION,
