@@ -29,6 +29,7 @@ ROOMS = [
     "estimator",
     "datasets",
     "report",
+    "runs",
     "cli",
 ]
 

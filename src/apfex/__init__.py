@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from apfex.groups import Groups, make_groups
     from apfex.objectives import CrossEntropy, FairnessLoss, Objectives
     from apfex.optimizer import APFEx
+    from apfex.runs import Run, explore
 
 __version__ = "0.1.0.dev0"
 
@@ -34,7 +35,9 @@ __all__ = [
     "Groups",
     "Objectives",
     "ParetoFront",
+    "Run",
     "audit",
+    "explore",
     "load",
     "load_dataset",
     "make_biased",
@@ -50,7 +53,9 @@ _HOMES = {
     "Groups": "groups",
     "Objectives": "objectives",
     "ParetoFront": "front",
+    "Run": "runs",
     "audit": "auditing",
+    "explore": "runs",
     "load": "estimator",
     "load_dataset": "datasets",
     "make_biased": "datasets",
