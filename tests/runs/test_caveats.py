@@ -7,7 +7,7 @@ import pytest
 from tests.people import COLUMNS, TRAINING, people
 
 from apfex import explore
-from apfex.runs._run import find_caveats
+from apfex.runs._checks import find_caveats
 from apfex.storage import read_json
 
 

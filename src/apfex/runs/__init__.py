@@ -7,7 +7,7 @@ Errors and warnings are :class:`RunError` and :class:`RunWarning`, which carry w
 """
 
 from apfex.runs._audit import AuditData, AuditRun, audit_file, load_audit
-from apfex.runs._checks import Leak
+from apfex.runs._checks import Caveat, Leak
 from apfex.runs._columns import GroupCounts
 from apfex.runs._data import RunData
 from apfex.runs._errors import Argument, Predicting, RunError, RunWarning
@@ -16,7 +16,7 @@ from apfex.runs._folder import free_place
 from apfex.runs._gate import Checked, check_gates, read_rule
 from apfex.runs._predict import Predicted
 from apfex.runs._rerun import Rerun, rerun
-from apfex.runs._run import Caveat, Run, load_run, rewrite_report
+from apfex.runs._run import Run, load_run, rewrite_report
 
 __all__ = [
     "Argument",

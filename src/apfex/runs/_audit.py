@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,11 +10,11 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from apfex.runs._columns import bins_for, put_into_bins, read_weight
-from apfex.runs._errors import Argument, RunError, RunWarning, listed, named
+from apfex.runs._columns import put_into_bins, read_weight, warn_of_levels
+from apfex.runs._errors import Argument, RunError, listed, named
 from apfex.runs._files import Table, open_table
 from apfex.runs._folder import AUDIT, REPORT, RUN, free_place, new_folder, new_record, read_record
-from apfex.runs._outcomes import MISSING, Outcome, is_score, read_outcomes, spelled
+from apfex.runs._outcomes import MISSING, Outcome, check_decided, decide, read_outcomes, spelled
 from apfex.runs._settings import (
     AuditFileSettings,
     Bins,
@@ -26,13 +25,10 @@ from apfex.runs._settings import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from apfex.auditing import Audit
     from apfex.groups import Groups
 
 _MOST_LEVELS = 100_000
-_MANY_NUMBERS = 20
 
 
 @final
@@ -278,7 +274,7 @@ def _read_rows(table: Table, options: AuditFileSettings) -> AuditData:
             f" must tell groups apart, got one: {groups.names[0]}.",
             found=groups.names[0],
         )
-    _warn_of_levels(people)
+    warn_of_levels(people)
     return AuditData(table.describe(), decided, label, groups, weight, score, dropped)
 
 
@@ -310,10 +306,10 @@ def _outcomes(
         if argument in columns
     }
     if options.threshold is None:
-        _check_decided(series["prediction"])
+        check_decided(series["prediction"])
         outcomes = read_outcomes(series, options.positive)
         return outcomes[0], outcomes[1] if len(outcomes) > 1 else None, None
-    decided, score = _decide(series.pop("prediction"), options.threshold)
+    decided, score = decide(series.pop("prediction"), options.threshold)
     if options.positive is not None and not series:
         raise RunError(
             Argument("positive"),
@@ -325,31 +321,6 @@ def _outcomes(
         )
     labels = read_outcomes(series, options.positive) if series else [None]
     return decided, labels[0], score
-
-
-def _check_decided(column: pd.Series) -> None:
-    if is_score(column):
-        low, high = column.min(), column.max()
-        raise RunError(
-            Argument("prediction"),
-            f" {column.name} must hold decisions, got numbers from {low:.3g} to {high:.3g}. Are "
-            "they scores? Then say from which on it is decided, for instance ",
-            Argument("threshold", 0.5 if 0 <= low <= high <= 1 else 0),
-            found=(low, high),
-        )
-
-
-def _decide(column: pd.Series, threshold: float) -> tuple[Outcome, np.ndarray]:
-    if getattr(column.dtype, "kind", "O") not in "iuf":
-        raise RunError(
-            Argument("threshold"),
-            f" needs numbers, but {column.name} holds none.",
-            found=column.name,
-        )
-    score = column.to_numpy(np.float64)
-    codes = np.where(np.isnan(score), MISSING, score >= threshold)
-    name = str(column.name)
-    return Outcome(name, codes, f"{name} from {threshold:g} on", f"{name} below"), score
 
 
 def _check_missing(
@@ -370,15 +341,3 @@ def _check_missing(
 
 def _take(outcome: Outcome, rows: np.ndarray) -> Outcome:
     return replace(outcome, codes=outcome.codes[rows])
-
-
-def _warn_of_levels(people: pd.DataFrame) -> None:
-    """Numbers with many levels are probably meant to be in bins."""
-    for name, column in people.select_dtypes("number").items():
-        if column.nunique() > _MANY_NUMBERS:
-            warning = RunWarning(
-                f"{name} is a number with {column.nunique():,} levels; for ranges: ",
-                bins_for(column),
-                found=column.nunique(),
-            )
-            warnings.warn(warning, stacklevel=4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 
 from apfex.plain import printable
-from apfex.runs._errors import Argument, Part, RunError, listed
+from apfex.runs._errors import Argument, Part, RunError, RunWarning, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from apfex.groups import Groups
 
 Kind = Literal["number", "text", "boolean"]
+_MANY_NUMBERS = 20
 MOST_GROUPS = 200
 """Cells of the crossing beyond which training takes minutes, and rates of cells say little."""
 
@@ -140,6 +142,18 @@ def bins_for(column: pd.Series) -> Argument:
     """What would cut numbers into three parts, at round numbers."""
     cuts = [float(f"{column.quantile(q):.2g}") for q in (1 / 3, 2 / 3)]
     return Argument("bins", {str(column.name): list(dict.fromkeys(cuts))})
+
+
+def warn_of_levels(people: pd.DataFrame) -> None:
+    """Numbers with many levels are probably meant to be in bins."""
+    for name, column in people.select_dtypes("number").items():
+        if column.nunique() > _MANY_NUMBERS:
+            warning = RunWarning(
+                f"{name} is a number with {column.nunique():,} levels; for ranges: ",
+                bins_for(column),
+                found=column.nunique(),
+            )
+            warnings.warn(warning, stacklevel=4)
 
 
 def read_weight(column: pd.Series) -> np.ndarray:

@@ -7,24 +7,23 @@ import platform
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from apfex.plain import printable
+from apfex.runs._columns import Kind
 from apfex.runs._errors import Argument, Predicting, RunError, RunWarning
-from apfex.runs._settings import Check, is_number, is_text, is_texts, is_whole, maybe
+from apfex.runs._settings import fits
 
 MODEL, FRONT, AUDIT, REPORT, RUN = "model", "front.json", "audit.json", "report.html", "run.json"
 KIND, SCHEMA_VERSION = "apfex.run", 1
 _PACKAGES = ("apfex", "numpy", "pandas", "pyarrow", "scikit-learn", "scipy", "torch")
 _TREES = ("xgboost", "xgboost-cpu")
-_KINDS = ("number", "text", "boolean")
-_COMMANDS = ("explore", "audit")
 
 
 def free_place(out: str | os.PathLike[str] | None, name: str = "run") -> Path:
@@ -208,61 +207,44 @@ def _writer(record: Mapping[str, Any]) -> str:
 
 def _check_shape(record: Mapping[str, Any], file: Path) -> None:
     """Refuse a record that lacks parts, or has others, with the first that is wrong."""
-    _check(record, _EVERY, file)
-    if record["command"] == "explore":
-        _check(record, _EXPLORE, file)
-        if record.get("finished", True):
-            _check(record, _FINISHED, file)
-
-
-def _check(record: Mapping[str, Any], rules: Mapping[str, tuple[Check, str]], file: Path) -> None:
-    for part, (fits, wanted) in rules.items():
+    is_front = record.get("command") == "explore"
+    is_whole = is_front and record.get("finished", True) in (True, None)
+    rules = {**_EVERY, **(_EXPLORE if is_front else {}), **(_FINISHED if is_whole else {})}
+    for part, (hint, wanted) in rules.items():
         value: Any = record
         for name in part.split("."):
             value = value.get(name) if isinstance(value, dict) else None
-        if not fits(value):
+        if not fits(value, hint) or (value in ([], {}) and part in _NOT_EMPTY):
             raise RunError(
                 f"{file} is damaged: {part} must be {wanted}, got {printable(repr(value), 40)}; "
                 "take it from a copy, or do the run again.",
                 found=value,
             )
+    for part in ("classes", "words") if is_front else ():
+        pair = record[part]
+        if len(pair) != 2 or pair[0] == pair[1] or type(pair[0]) is not type(pair[1]):
+            raise RunError(
+                f"{file} is damaged: {part} must be two labels, got {pair!r}.", found=pair
+            )
 
 
-def _is_pair(value: Any) -> bool:
-    same = isinstance(value, list) and len(value) == 2 and type(value[0]) is type(value[1])
-    return same and isinstance(value[0], str | int) and value[0] != value[1]
-
-
-def _is_features(value: Any) -> bool:
-    return isinstance(value, dict) and bool(value) and all(k in _KINDS for k in value.values())
-
-
-def _is_versions(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(is_text, value.values()))
-
-
-def _is_points(value: Any) -> bool:
-    if not isinstance(value, list) or not value:
-        return False
-    return all(isinstance(p, dict) and all(map(maybe(is_number), p.values())) for p in value)
-
-
-_EVERY: dict[str, tuple[Check, str]] = {
-    "command": (lambda value: value in _COMMANDS, " or ".join(_COMMANDS)),
-    "versions": (_is_versions, "names of packages and their versions"),
-    "settings": (lambda value: isinstance(value, dict), "the options of the run"),
-    "data.name": (is_text, "the name of the data"),
-    "data.path": (maybe(is_text), "a file, or null"),
-    "data.sha256": (is_text, "a checksum"),
-    "data.rows": (is_whole, "a number of rows"),
-    "finished": (lambda value: value in (None, True, False), "true or false"),
+_EVERY: dict[str, tuple[Any, str]] = {
+    "command": (Literal["explore", "audit"], "explore or audit"),
+    "versions": (Mapping[str, str], "names of packages and their versions"),
+    "settings": (dict, "the options of the run"),
+    "data.name": (str, "the name of the data"),
+    "data.path": (str | None, "a file, or null"),
+    "data.sha256": (str, "a checksum"),
+    "data.rows": (int, "a number of rows"),
+    "finished": (bool | None, "true or false"),
 }
-_EXPLORE: dict[str, tuple[Check, str]] = {
-    "classes": (_is_pair, "two labels"),
-    "words": (lambda value: _is_pair(value) and is_texts(value), "the words for two labels"),
-    "features": (_is_features, f"columns, each {', '.join(_KINDS[:-1])} or {_KINDS[-1]}"),
+_EXPLORE: dict[str, tuple[Any, str]] = {
+    "classes": (Sequence[str | int], "two labels"),
+    "words": (Sequence[str], "the words for two labels"),
+    "features": (Mapping[str, Kind], "columns, each number, text or boolean"),
 }
-_FINISHED: dict[str, tuple[Check, str]] = {
-    "results.point": (is_whole, "the place of a point"),
-    "results.points": (_is_points, "the figures of every point"),
+_FINISHED: dict[str, tuple[Any, str]] = {
+    "results.point": (int, "the place of a point"),
+    "results.points": (Sequence[Mapping[str, float | None]], "the figures of every point"),
 }
+_NOT_EMPTY = ("features", "results.points")

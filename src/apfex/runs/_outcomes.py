@@ -169,3 +169,30 @@ def _no_value(positive: str, found: Sequence[_Values]) -> RunError:
         Argument("positive"),
         f" '{positive}' is no value of {' or '.join(values.name for values in found)}",
     )
+
+
+def check_decided(column: pd.Series) -> None:
+    """Refuse scores where decisions are wanted."""
+    if is_score(column):
+        low, high = column.min(), column.max()
+        raise RunError(
+            Argument("prediction"),
+            f" {column.name} must hold decisions, got numbers from {low:.3g} to {high:.3g}. Are "
+            "they scores? Then say from which on it is decided, for instance ",
+            Argument("threshold", 0.5 if 0 <= low <= high <= 1 else 0),
+            found=(low, high),
+        )
+
+
+def decide(column: pd.Series, threshold: float) -> tuple[Outcome, np.ndarray]:
+    """Decisions by scores, and the scores."""
+    if getattr(column.dtype, "kind", "O") not in "iuf":
+        raise RunError(
+            Argument("threshold"),
+            f" needs numbers, but {column.name} holds none.",
+            found=column.name,
+        )
+    score = column.to_numpy(np.float64)
+    codes = np.where(np.isnan(score), MISSING, score >= threshold)
+    name = str(column.name)
+    return Outcome(name, codes, f"{name} from {threshold:g} on", f"{name} below"), score

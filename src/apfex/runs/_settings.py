@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, final
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from types import UnionType
+from typing import Any, Literal, final, get_args, get_origin, get_type_hints
 
 from apfex.plain import printable
 from apfex.runs._errors import Argument, RunError, unknown
 
-Check = Callable[[Any], bool]
 Bins = Mapping[str, Sequence[float]]
 Names = str | Sequence[str]
 
@@ -60,15 +60,15 @@ class ExploreSettings:
     @staticmethod
     def from_dict(stored: Mapping[str, Any]) -> ExploreSettings:
         """From JSON; a setting of another version is an error, not ignored."""
-        names = {one.name for one in fields(ExploreSettings)}
-        strange = sorted(set(stored) - names)
+        hints = get_type_hints(ExploreSettings)
+        strange = sorted(set(stored) - set(hints))
         if strange or "source" not in stored:
             raise RunError(
                 f"The settings of the run are of another version of apfex: {strange or stored}.",
                 found=strange,
             )
         for name, value in stored.items():
-            if not _FITS[name](value):
+            if not fits(value, hints[name]):
                 raise RunError(
                     f"The settings of the run are damaged: {name} is {printable(repr(value), 40)}.",
                     found=printable(repr(value), 40),
@@ -145,7 +145,7 @@ def check_max_gap(
                 ".",
                 found=name,
             )
-        if not (is_number(bound) and 0 <= bound <= 1):
+        if not (fits(bound, float) and 0 <= bound <= 1):
             raise RunError(
                 Argument("max_gap"), f" must be a number from 0 to 1, got {bound}.", found=bound
             )
@@ -165,48 +165,18 @@ def check_bins(given: Bins | None) -> dict[str, list[float]]:
     return found
 
 
-def is_text(value: Any) -> bool:
-    """Whether it is a text."""
-    return isinstance(value, str)
-
-
-def is_texts(value: Any) -> bool:
-    """Whether it is a list of texts."""
-    return isinstance(value, list) and all(map(is_text, value))
-
-
-def is_whole(value: Any) -> bool:
-    """Whether it is a whole number from 0 on."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def is_number(value: Any) -> bool:
-    """Whether it is a number."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def maybe(fits: Check) -> Check:
-    """The same, or nothing."""
-    return lambda value: value is None or fits(value)
-
-
-def _is_bounds(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(is_number, value.values()))
-
-
-def _is_bins(value: Any) -> bool:
-    lists = list(value.values()) if isinstance(value, dict) else [0]
-    return all(isinstance(one, list) and all(map(is_number, one)) for one in lists)
-
-
-_FITS: dict[str, Check] = {
-    **dict.fromkeys(("model", "search"), is_text),
-    **dict.fromkeys(
-        ("source", "label", "positive", "favorable", "weight", "encoding"), maybe(is_text)
-    ),
-    **dict.fromkeys(("sensitive", "drop", "criteria"), is_texts),
-    **dict.fromkeys(("points", "seed"), is_whole),
-    **dict.fromkeys(("test_fraction", "tolerance", "confidence"), is_number),
-    "max_gap": _is_bounds,
-    "bins": maybe(_is_bins),
-}
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value that was stored as JSON is of a type; whole numbers count from 0 on."""
+    kind, inner = get_origin(hint), get_args(hint)
+    if kind is Literal:
+        return value in inner
+    if kind is UnionType:
+        return any(fits(value, one) for one in inner)
+    if kind in (tuple, Sequence):
+        return isinstance(value, list) and all(fits(part, inner[0]) for part in value)
+    if kind is Mapping:
+        return isinstance(value, dict) and all(fits(part, inner[1]) for part in value.values())
+    if hint in (int, float):
+        number = isinstance(value, int if hint is int else int | float)
+        return number and not isinstance(value, bool) and (hint is float or value >= 0)
+    return isinstance(value, hint)
