@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from apfex.groups import Groups, make_groups
     from apfex.objectives import CrossEntropy, FairnessLoss, Objectives
     from apfex.optimizer import APFEx
+    from apfex.runs import Run, explore
 
 __version__ = "0.1.0.dev0"
 
@@ -35,7 +36,9 @@ __all__ = [
     "Groups",
     "Objectives",
     "ParetoFront",
+    "Run",
     "audit",
+    "explore",
     "load",
     "load_dataset",
     "make_biased",
@@ -51,7 +54,9 @@ _HOMES = {
     "Groups": "groups",
     "Objectives": "objectives",
     "ParetoFront": "front",
+    "Run": "runs",
     "audit": "auditing",
+    "explore": "runs",
     "load": "estimator",
     "load_dataset": "datasets",
     "make_biased": "datasets",

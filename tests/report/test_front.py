@@ -13,8 +13,8 @@ from tests.report.conftest import fit, make_people
 
 from apfex import APFExClassifier, audit, make_biased
 from apfex.front import Front
+from apfex.plain import jsonable as plain
 from apfex.report import describe_front
-from apfex.report._plain import plain
 
 
 def levels_by_name(described):

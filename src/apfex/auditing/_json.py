@@ -15,6 +15,7 @@ from apfex.auditing._counts import Counts
 from apfex.auditing._settings import AuditSettings
 from apfex.auditing._thresholds import THRESHOLDS
 from apfex.groups import make_groups
+from apfex.plain import jsonable
 
 if TYPE_CHECKING:
     from apfex.auditing._audit import Audit
@@ -41,7 +42,7 @@ def as_json(audit: Audit, counts: Counts, indent: int | None) -> str:
         "thresholds": None if thresholds is None else _records(thresholds),
         "counts": _counts(counts),
     }
-    return json.dumps(_known(content), indent=indent, allow_nan=False, ensure_ascii=False)
+    return json.dumps(jsonable(content), indent=indent, allow_nan=False, ensure_ascii=False)
 
 
 @final
@@ -136,20 +137,3 @@ def _read_thresholds(stored: list[Mapping[str, Any]] | None) -> pd.DataFrame | N
         columns[name] = [math.nan if row[name] is None else convert(row[name]) for row in stored]
     words = {name: pd.Series(columns[name], dtype=_TEXT) for name in _WORDS}
     return pd.DataFrame({**columns, **words})
-
-
-def _known(value: Any) -> Any:
-    """Plain values only; NaN and infinities become null, what JSON has no word for text."""
-    if isinstance(value, Mapping):
-        return {str(key): _known(part) for key, part in value.items()}
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [_known(part) for part in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or value is pd.NA or value is pd.NaT:
-        return None
-    return value if isinstance(value, str | int | bool) else str(value)

@@ -11,7 +11,7 @@ from apfex.front._dominance import dominates, hypervolume, non_dominated
 from apfex.front._encoders import Encoder, InitColumns, NumericColumns, TableEncoders
 from apfex.front._fitted import Features, Fitted, search_front
 from apfex.front._intervals import GapCounts, Intervals
-from apfex.front._points import Front, Point
+from apfex.front._points import Front, Point, UnmetBoundWarning
 from apfex.front._rows import Rows
 from apfex.front._settings import SearchSettings
 
@@ -31,6 +31,7 @@ __all__ = [
     "Rows",
     "SearchSettings",
     "TableEncoders",
+    "UnmetBoundWarning",
     "dominates",
     "hypervolume",
     "non_dominated",

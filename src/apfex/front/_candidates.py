@@ -20,7 +20,13 @@ from apfex.front._rows import ValidationRows
 from apfex.front._settings import SearchSettings
 from apfex.front._tracking import RuleHistory
 from apfex.groups import Groups
-from apfex.metrics import NotEstimableWarning, accuracy, balanced_accuracy, group_rates
+from apfex.metrics import (
+    NotEstimableWarning,
+    NotMeasurableError,
+    accuracy,
+    balanced_accuracy,
+    group_rates,
+)
 from apfex.rates import GroupIndex, rate_sums
 
 _GAINED = 0.005
@@ -152,15 +158,15 @@ def check_measurable(held: ValidationRows, criteria: Criteria) -> None:
                 known = (sums.denominator > 0).numpy().reshape(-1, len(grouping))
                 own, most = criteria.named(rate), int(known.sum(1).max())
                 _check_two_groups(name, own, grouping, most, held)
-                missing = np.array(grouping.names)[~known.any(0)].tolist()
-                left_out += [f"{criteria.named(rate)} of {missing}"] if missing else []
+                missing = tuple(np.array(grouping.names)[~known.any(0)].tolist())
+                left_out += [(own, missing)] if missing else []
     if left_out:
-        warnings.warn(
+        named = "; ".join(f"{rate} of {list(names)}" for rate, names in left_out)
+        text = (
             f"Groups without rows that count among the {len(held.y)} validation rows are left out "
-            f"of the gaps: {'; '.join(left_out)}. Merge levels, or raise validation_fraction.",
-            NotEstimableWarning,
-            stacklevel=5,
+            f"of the gaps: {named}. Merge levels, or raise validation_fraction."
         )
+        warnings.warn(NotEstimableWarning(text, tuple(left_out), len(held.y)), stacklevel=5)
 
 
 def _check_two_groups(
@@ -169,12 +175,14 @@ def _check_two_groups(
     needed = {"tpr": "with the favorable", "fnr": "with the favorable"}
     needed |= {"fpr": "without the favorable", "tnr": "without the favorable"}
     if found < 2:
-        raise ValueError(
+        raise NotMeasurableError(
             f"criteria must be measurable on the {len(held.y)} validation rows, got {name!r}: of "
             f"the groups {list(grouping.names)} {found} have rows "
             f"{needed.get(rate, 'with any')} label there, and a gap needs two. "
             "Merge levels, add rows, raise validation_fraction, or choose "
-            "another criterion."
+            "another criterion.",
+            name,
+            len(held.y),
         )
 
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+class UnmetBoundWarning(UserWarning):
+    """No point of the front that is not trivial is within ``max_gap``; the nearest is used."""
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Point:
@@ -235,6 +239,7 @@ class Front(Sequence[Point]):
                 f"No non-trivial point of the front is within max_gap {dict(bounds)}; predict uses "
                 f"the nearest, point {near}, {kind}with {self[near].describe()}. Raise max_gap, or "
                 "look at front_.",
+                UnmetBoundWarning,
                 stacklevel=3,
             )
         return near

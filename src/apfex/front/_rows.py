@@ -13,6 +13,7 @@ from torch import Tensor
 
 from apfex.groups import Groups, make_groups
 from apfex.models import TrainingRows
+from apfex.tables import stratified_sample
 
 
 @final
@@ -112,16 +113,8 @@ def split(rows: Rows, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarra
     A label within a group has rows in both parts if it has two, and so has every label. The
     only row of a label is for training.
     """
-    n = len(rows.y)
-    generator = np.random.default_rng(seed)
     parts = strata(rows)
-    order = np.lexsort((generator.random(n), parts))
-    # Every so-maniest row along the strata: shares differ by at most one row from the fraction.
-    places = np.floor(np.arange(n + 1) * fraction + generator.random())
-    chosen = np.zeros(n, dtype=bool)
-    chosen[order] = np.diff(places) > 0
-    for kind in (parts, rows.y):
-        _mend(chosen, kind, order)
+    chosen = stratified_sample(parts, fraction, seed, both=(parts, rows.y))
     chosen[np.bincount(rows.y)[rows.y] == 1] = False
     check_enough(rows)
     return np.flatnonzero(~chosen), np.flatnonzero(chosen)
@@ -143,14 +136,3 @@ def check_enough(rows: Rows) -> None:
             "y must have two rows of a class, one to learn from and one to choose by, got "
             f"n_samples={len(rows.y)} of {len(rows.classes)} classes."
         )
-
-
-def _mend(chosen: np.ndarray, parts: np.ndarray, order: np.ndarray) -> None:
-    """Where two rows or more of a part are all on one side, send one to the other."""
-    numbers, first, inverse, counts = np.unique(
-        parts[order], return_index=True, return_inverse=True, return_counts=True
-    )
-    held = np.bincount(inverse, chosen[order], minlength=len(numbers))
-    one_sided = (counts > 1) & ((held == 0) | (held == counts))
-    rows = order[first[one_sided]]
-    chosen[rows] = ~chosen[rows]

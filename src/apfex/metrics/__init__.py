@@ -17,7 +17,7 @@ from apfex.metrics._inputs import Inputs, Labels, read_inputs
 from apfex.metrics._interval import GapInterval, effective_counts, gap_interval
 from apfex.metrics._pairs import lower_of_pairs, upper_of_pairs
 from apfex.metrics._performance import accuracy, balanced_accuracy, worst_group_accuracy
-from apfex.metrics._tables import NotEstimableWarning, group_rates
+from apfex.metrics._tables import NotEstimableWarning, NotMeasurableError, group_rates
 
 __all__ = [
     "CRITERIA",
@@ -25,6 +25,7 @@ __all__ = [
     "Inputs",
     "Labels",
     "NotEstimableWarning",
+    "NotMeasurableError",
     "accuracy",
     "accuracy_gap",
     "balanced_accuracy",

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 import os
-from collections.abc import Mapping
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
 from apfex.persistence._files import write_text_atomically
+from apfex.plain import jsonable
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> Path:
@@ -33,13 +29,14 @@ def write_json(path: str | os.PathLike[str], value: Any) -> Path:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     path = write_json(Path(folder) / "run.json", {"gap": np.float64(0.25), "p": np.nan})
     ...     read_json(path)
     {'gap': 0.25, 'p': None}
     """
-    text = json.dumps(_plain(value, "value"), indent=2, allow_nan=False, ensure_ascii=False)
+    text = json.dumps(jsonable(value, strict=True), indent=2, allow_nan=False, ensure_ascii=False)
     return write_text_atomically(path, text + "\n")
 
 
@@ -98,28 +95,3 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_number(text: str) -> Any:
     raise ValueError(f"{text} is no number")
-
-
-def _plain(value: Any, where: str) -> Any:
-    """What JSON has a word for."""
-    if isinstance(value, Mapping):
-        plain = {str(key): _plain(part, f"{where}[{key!r}]") for key, part in value.items()}
-        if len(plain) < len(value):
-            raise ValueError(f"{where} must have names that differ as text, got {list(value)}.")
-        return plain
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist() if value.dtype.kind not in "mM" else value.astype(str).tolist()
-    if isinstance(value, list | tuple):
-        return [_plain(part, f"{where}[{place}]") for place, part in enumerate(value)]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or value is pd.NA or value is pd.NaT:
-        return None
-    if isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, PurePath) or hasattr(value, "isoformat"):
-        return str(value)
-    raise TypeError(
-        f"{where} must be a mapping, a sequence, text, a number or None to be written as JSON, got "
-        f"{type(value).__name__}."
-    )

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from apfex.estimator import APFExClassifier, AuditRows, read_audit_rows
 from apfex.metrics import read_criteria
+from apfex.plain import jsonable
 from apfex.report._levels import (
     Rates,
     describe_levels,
@@ -19,7 +20,6 @@ from apfex.report._levels import (
     shown_names,
 )
 from apfex.report._names import names_within
-from apfex.report._plain import plain
 from apfex.report._point import Shown, describe_point
 from apfex.report._rows import measure
 from apfex.report._timeline import describe_timeline
@@ -127,7 +127,7 @@ def describe_front(
     ends = set().union(*(ends_of(one.audit) for one in measured))
     kept = shown_groups(levels, [one.rates for one in measured], len(keys), ends)
     shown = Shown(levels, kept, [rate["key"] for rate in keys], labels)
-    described = plain(
+    described = jsonable(
         {
             "kind": KIND,
             "schema_version": SCHEMA_VERSION,
