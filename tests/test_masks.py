@@ -18,6 +18,15 @@ def masked(values):
     return np.ma.array(values, mask=HIDDEN[: len(values)])
 
 
+def test_masked_values_in_a_list_are_missing():
+    people = [*SEX[:-1], np.ma.masked]
+    assert make_groups(people).names[-1] == "attribute0=<missing>"
+    with pytest.raises(ValueError, match="y_true must not have missing values, got 1"):
+        audit([*Y[:-1], np.ma.masked], Y, sensitive_features=SEX)
+    rows = list(np.ma.array([[1.0, 2.0], [3.0, 4.0]], mask=[[True, False], [False, False]]))
+    assert np.isnan(unmasked(rows)).tolist() == [[True, False], [False, False]]
+
+
 def test_no_mask_changes_nothing():
     for values in (Y, SEX, Y / 3, np.ma.array(Y), Y.astype(object)):
         assert unmasked(values).dtype == values.dtype

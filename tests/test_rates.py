@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from apfex.groups import make_groups, soft_memberships
 from apfex.rates import RATES, GroupIndex, RateName, RateSums, gap, group_masses, rate_sums
-from apfex.rates._add_up import _by_products, add_up
+from apfex.rates._add_up import _by_products, _InFixedOrder, add_up
 from apfex.relaxations import ccr_step, tanh_step
 
 BINARY: dict[RateName, Callable] = {  # decision s and label y to (counts, meets)
@@ -375,6 +375,26 @@ def test_products_and_index_add_give_the_same_sums(data, members, by_class):
     codes = torch.stack([codes, codes.flip(0)]) if by_class else codes
     values = torch.rand(members, *codes.shape)
     torch.testing.assert_close(_by_products(values, codes, 4), add_up(values, codes, 4))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_products_do_not_end_the_count_in_half_precision(dtype, monkeypatch):
+    values, codes = torch.ones(2, 8_192, dtype=dtype), torch.arange(8_192) % 2
+    monkeypatch.setattr("apfex.rates._add_up._BLOCK", 2_000)  # several blocks
+    with torch.autocast("cpu", torch.bfloat16):
+        assert _by_products(values, codes, 2).tolist() == [[4_096.0] * 2] * 2
+        odd = _by_products(torch.ones(8_192), (torch.arange(8_192) < 4_097).long(), 2)
+    assert odd.tolist() == [4_095.0, 4_097.0]  # neither is a number in bfloat16
+
+
+@pytest.mark.parametrize("by_class", [False, True])
+def test_gradients_of_products_are_those_of_index_add(by_class):
+    codes = torch.tensor([[0, 2, 1, 2], [1, 1, 0, 2]]) if by_class else torch.tensor([0, 2, 1, 2])
+    weight = torch.rand(3, *codes.shape[:-1], 3, dtype=torch.float64)
+    values = torch.rand(3, *codes.shape, dtype=torch.float64, requires_grad=True)
+    expected = torch.autograd.grad((add_up(values, codes, 3) * weight).sum(), values)[0]
+    sums: Any = _InFixedOrder.apply(values, codes, 3)
+    torch.testing.assert_close(torch.autograd.grad((sums * weight).sum(), values)[0], expected)
 
 
 @pytest.mark.gpu

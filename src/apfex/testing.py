@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import pandas as pd
 
 from apfex.auditing import Audit
+from apfex.groups import grouping_name
 from apfex.metrics import read_criteria
 
 __all__ = ["assert_gap"]
@@ -23,7 +24,7 @@ def assert_gap(
     max_gap: float | None = None,
     end: End = "lower",
     criteria: str | Sequence[str] | None = None,
-    by: str | Sequence[str] | None = None,
+    by: str | tuple[str, ...] | list[str | tuple[str, ...]] | None = None,
     allow_not_estimable: bool = False,
 ) -> None:
     """Fail, with a readable message, where gaps of an audit exceed a bound.
@@ -39,8 +40,10 @@ def assert_gap(
         corrected for the number of gaps that are looked at (:meth:`Audit.exceeds`). "gap": the
         raw gap, noise included. "upper": fails unless the data show that the gap is within the
         bound.
-    criteria, by : str or sequence of str, optional
+    criteria : str or sequence of str, optional
         Rows of ``audit.gaps`` to look at; all by default.
+    by : str, tuple of str or list of these, optional
+        A grouping as in ``audit.gaps``, a tuple of its attributes, or several of them.
     allow_not_estimable : bool
         Whether a gap that cannot be estimated passes.
 
@@ -83,12 +86,14 @@ def assert_gap(
 
 
 def _rows(
-    audit: Audit, criteria: str | Sequence[str] | None, by: str | Sequence[str] | None
+    audit: Audit,
+    criteria: str | Sequence[str] | None,
+    by: str | tuple[str, ...] | list[str | tuple[str, ...]] | None,
 ) -> pd.DataFrame:
     rows = audit.gaps
     wanted = {
         "criteria": ("criterion", None if criteria is None else read_criteria(criteria)),
-        "by": ("by", (by,) if isinstance(by, str) else by),
+        "by": ("by", None if by is None else _groupings(by)),
     }
     for argument, (column, values) in wanted.items():
         if values is None:
@@ -99,6 +104,11 @@ def _rows(
             raise ValueError(f"{argument} must be among those audited, {known}, got {missing}.")
         rows = rows.loc[[value in values for value in rows[column]]]
     return rows
+
+
+def _groupings(by: str | tuple[str, ...] | list[str | tuple[str, ...]]) -> list[str]:
+    asked = by if isinstance(by, list) else [by]
+    return [one if isinstance(one, str) else grouping_name(one) for one in asked]
 
 
 def _message(audit: Audit, failing: pd.DataFrame, n: int, end: End, bound: float) -> str:

@@ -51,8 +51,10 @@ def test_everything_that_is_asked_by_a_grouping_tells_them_apart():
     for asked in ("a x b", ("a", "b")):
         assert len(result.worst(by=asked)) == 4
     assert_gap(result, max_gap=0.2, by="a x b")
-    with pytest.raises(AssertionError, match='dp by "a x b": 0'):
-        assert_gap(result, max_gap=0.2, by='"a x b"')
+    assert_gap(result, max_gap=0.2, by=("a", "b"))
+    for asked in ('"a x b"', ("a x b",), ["a", ("a x b",)]):
+        with pytest.raises(AssertionError, match='dp by "a x b": 0'):
+            assert_gap(result, max_gap=0.2, by=asked)
     plan = result.plan()
     assert set(plan.loc[plan["by"] == "a x b", "group"]) <= set(result.worst(by="a x b")["group"])
     later = audit(None, rows(1)[1], sensitive_features=rows(1)[0], criteria="dp")

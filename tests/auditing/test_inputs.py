@@ -127,3 +127,22 @@ def test_rows_without_a_group_are_left_out_and_told():
 
 def test_settings_are_values():
     assert AuditSettings("equal_opportunity") == AuditSettings(("tpr",))
+
+
+def test_classes_that_only_one_column_shows_are_noted():
+    generator = np.random.default_rng(0)
+    y, sex = generator.integers(0, 3, 300), generator.choice(["F", "M"], 300)
+    shifted = audit(y, y + 1, sensitive_features=sex, favorable_label=1)
+    assert any("No decision is 0, and no label is 3" in note for note in shifted.notes)
+    fewer = audit(y, np.minimum(y, 1), sensitive_features=sex, favorable_label=1)
+    assert not any("written alike" in note for note in fewer.notes)
+
+
+def test_scores_of_the_other_label_are_noted():
+    generator = np.random.default_rng(0)
+    score, sex = generator.random(300), generator.choice(["F", "M"], 300)
+    decided = (score > 0.5).astype(int)
+    given = {"sensitive_features": sex, "y_score": score, "criteria": "dp"}
+    assert not audit(None, decided, **given).notes
+    other = audit(None, decided, favorable_label=0, **given)
+    assert "Scores are lower where the favorable label is decided" in other.notes[0]

@@ -244,3 +244,10 @@ def test_weights_are_one_on_average_however_large():
     weight = read_weights([0.0, 1e300, 3e300], 3)
     assert weight is not None
     np.testing.assert_allclose(weight, [0.0, 0.5, 1.5])
+
+
+def test_labels_that_are_spelled_in_two_ways_are_refused():
+    y = np.where(DATA.y == 1, "yes", "no").astype(object)
+    y[:5] = "Yes"
+    with pytest.raises(ValueError, match="spell every label in one way, got 'Yes' and 'yes'"):
+        fit(y=y)

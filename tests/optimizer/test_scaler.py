@@ -265,3 +265,16 @@ def test_backward_within_autocast_is_backward_without(accumulate):
         found.append((strategy.gramian, *[p.grad for p in twin.parameters()]))
     for a, b in zip(*found, strict=True):
         assert torch.equal(a, b)
+
+
+def test_a_factor_that_happens_to_equal_the_scale_is_fine():
+    """As loss / k in accumulation, or a weight of the user's own."""
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    weight = torch.tensor(8.0, requires_grad=True)
+    for scaled in (lambda x: x * 8, lambda x: x / 8, lambda x: x * torch.tensor(8.0)):
+        model = torch.nn.Linear(2, 1)
+        optimizer = APFEx(torch.optim.SGD(model.parameters(), lr=0.1))
+        loss = model(torch.ones(4, 2)).square().mean()
+        optimizer.backward([scaled(loss), loss * weight], scaler=scaler)
+        scaler.step(optimizer)
+        scaler.update()

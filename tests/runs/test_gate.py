@@ -183,3 +183,16 @@ def fails(result):
     except AssertionError:
         return True
     return False
+
+
+@pytest.mark.parametrize("rule", ["any_gap.p_adjusted < 0.01", "any_gap.p_value < 0.01"])
+def test_p_values_of_many_gaps_can_still_be_small(rule):
+    """Four attributes, 22 gaps, one attribute that decides everything."""
+    generator = np.random.default_rng(0)
+    people = {f"a{at}": generator.integers(0, 2, 800) for at in range(4)}
+    y = generator.integers(0, 2, 800)
+    result = audit(y, people["a0"], sensitive_features=people)
+    given = (result.gaps, 0.05, result.exceeds)
+    (found,) = Gate([read_rule(rule)]).check(*given, allow_not_estimable=True)
+    assert len(result.gaps) == 22
+    assert found.hit

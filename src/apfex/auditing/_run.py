@@ -16,7 +16,7 @@ from apfex.auditing._rates import rates_frame
 from apfex.auditing._settings import AuditSettings
 from apfex.auditing._shrink import shrunken_rates
 from apfex.auditing._thresholds import threshold_gaps
-from apfex.auditing._verdicts import gaps_frame, tested_gap
+from apfex.auditing._verdicts import gaps_frame, tested_gap, with_fine_p_value
 from apfex.metrics import CRITERIA, Inputs, read_inputs
 from apfex.rates import RateName
 
@@ -107,7 +107,7 @@ def audit(
         y_score=y_score,
         label_argument="favorable_label",
     )
-    return audit_counts(_count(data, favorable_label), settings, notes)
+    return audit_counts(_count(data, favorable_label), settings, (*notes, *_score_notes(data)))
 
 
 def audit_counts(counts: Counts, settings: AuditSettings, notes: Sequence[str] = ()) -> Audit:
@@ -146,6 +146,7 @@ def audit_counts(counts: Counts, settings: AuditSettings, notes: Sequence[str] =
         for criterion in settings.criteria
         for level in levels
     ]
+    tested = [with_fine_p_value(one, len(tested)) for one in tested]
     scores = counts.scores
     return Audit(
         gaps=gaps_frame(tested, settings.tolerance),
@@ -231,11 +232,25 @@ def _count(data: Inputs, favorable_label: Any) -> Counts:
     )
 
 
+def _score_notes(data: Inputs) -> list[str]:
+    """A note where scores seem to be those of the other label."""
+    gets_it = data.labels.decided.numpy() == 1
+    if data.score is None or gets_it.all() or not gets_it.any():
+        return []
+    if data.score[gets_it].mean() >= data.score[~gets_it].mean():
+        return []
+    return [
+        "Scores are lower where the favorable label is decided: rates over thresholds take higher "
+        "scores for favorable; give the scores of the favorable label as y_score."
+    ]
+
+
 def _notes(counts: Counts, settings: AuditSettings, tables: Sequence[RateCounts]) -> list[str]:
     notes = []
     selected, rows = counts.rows[:, :, :2].sum((1, 2)), counts.rows[:, :, 2:].sum((1, 2))
     if (selected == rows).any() or not selected.any():
         notes.append("All decisions are the same: gaps are 0 for want of decisions, not of bias.")
+    notes += _classes_of_one_column(counts)
     if counts.approximate:
         notes.append("Weights differ: counts are effective ones, intervals are approximate.")
     if counts.outside:
@@ -255,6 +270,25 @@ def _notes(counts: Counts, settings: AuditSettings, tables: Sequence[RateCounts]
             f"out of the gap ({', '.join(small[:_NOTED])}{more})."
         )
     return notes
+
+
+def _classes_of_one_column(counts: Counts) -> list[str]:
+    """A note where labels have classes that are never decided, and the other way round."""
+    if not counts.classes or not counts.labelled:
+        return []
+    labelled = counts.rows[:, :, 3].sum(1) > 0
+    decided = counts.rows[:, :, :2].sum((1, 2)) > 0
+    lacking = [
+        [repr(label) for label, absent in zip(counts.classes, part, strict=True) if absent]
+        for part in (labelled & ~decided, decided & ~labelled)
+    ]
+    if not all(lacking):
+        return []
+    never_decided, never_labelled = (", ".join(names[:_NOTED]) for names in lacking)
+    return [
+        f"No decision is {never_decided}, and no label is {never_labelled}: make sure that labels "
+        "and decisions are written alike."
+    ]
 
 
 def _small(table: RateCounts) -> tuple[str, str, int, int]:

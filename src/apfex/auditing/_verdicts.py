@@ -16,7 +16,9 @@ from apfex.metrics import GapInterval, gap_interval
 Verdict = Literal["violation", "inconclusive", "not estimable", "within tolerance"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """The most alarming first: what is not known comes before what is fine."""
-_DRAWS = 1999
+_DRAWS, _MOST_DRAWS = 1999, 50_000
+_FINE_P = 0.004
+"""What an adjusted p-value must be able to fall to."""
 
 
 @final
@@ -70,10 +72,27 @@ def _interval(tables: Sequence[RateCounts], confidence: float, approximate: bool
         np.concatenate([np.where(table.counted, table.successes, 0) for table in tables]),
         np.concatenate([np.where(table.counted, table.totals, 0) for table in tables]),
         confidence=confidence,
-        n_draws=max(_DRAWS, math.ceil(20 / (1 - confidence))),
+        n_draws=max(_DRAWS, math.ceil(5 / (1 - confidence))),
         approximate=approximate,
     )
     return replace(found, gap=max(table.gap for table in tables if table.usable.any()))
+
+
+def with_fine_p_value(one: Tested, n_rows: int) -> Tested:
+    """The same, with draws enough for its p-value to stand among those of ``n_rows`` rows.
+
+    A p-value from 1,999 draws is 1/2000 at least; multiplied by the number of rows it could never
+    be small, however large the gap. Where no draw comes near, more are made.
+    """
+    p_value = one.interval.p_value
+    n_tables = int(sum(table.usable.sum() for table in one.tables))
+    n_draws = min(_MOST_DRAWS, math.ceil(n_tables * n_rows / _FINE_P)) - 1
+    if not p_value <= 2 * n_tables / (_DRAWS + 1) or n_draws <= _DRAWS:
+        return one
+    found = gap_interval(
+        one.successes, one.totals, confidence=one.interval.confidence, n_draws=n_draws
+    )
+    return replace(one, interval=replace(one.interval, p_value=found.p_value))
 
 
 def verdict_of(lower: float, upper: float, tolerance: float) -> Verdict:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from apfex.front import Rows
 from apfex.groups import Groups, make_groups
+from apfex.metrics import written_twice
 from apfex.tables import summarise, unmasked
 
 
@@ -155,6 +156,12 @@ def read_labels(y: Any, n: int) -> np.ndarray:
         raise ValueError(
             f"y must not have missing values, got {missing} in {len(labels)} rows (NaN or None); "
             "drop these rows or give them a label of their own."
+        )
+    twins = written_twice(pd.unique(labels).tolist()) if labels.dtype.kind in "OU" else None
+    if twins:
+        raise ValueError(
+            f"y must spell every label in one way, got {twins[0]!r} and {twins[1]!r}, which would "
+            "be two classes; write them alike."
         )
     check_array(labels, ensure_2d=False, dtype=None, input_name="y")  # pyright: ignore[reportArgumentType]
     check_classification_targets(labels)

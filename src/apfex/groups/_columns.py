@@ -63,6 +63,7 @@ def _object_array(values: Any) -> np.ndarray:
             "sensitive_features must be a column, a table, or a mapping from names to columns, "
             f"got {type(values).__name__}."
         )
+    values = [None if value is np.ma.masked else value for value in values]
     rows = {kind for kind in set(map(type, values)) if _is_row(kind)}
     if not rows:
         return _fill(values)

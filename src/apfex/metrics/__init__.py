@@ -13,7 +13,7 @@ from apfex.metrics._gaps import (
     tpr_gap,
 )
 from apfex.metrics._inference import gap_inference
-from apfex.metrics._inputs import Inputs, Labels, read_inputs
+from apfex.metrics._inputs import Inputs, Labels, read_inputs, written_twice
 from apfex.metrics._interval import GapInterval, effective_counts, gap_interval
 from apfex.metrics._pairs import lower_of_pairs, upper_of_pairs
 from apfex.metrics._performance import accuracy, balanced_accuracy, worst_group_accuracy
@@ -46,4 +46,5 @@ __all__ = [
     "tpr_gap",
     "upper_of_pairs",
     "worst_group_accuracy",
+    "written_twice",
 ]

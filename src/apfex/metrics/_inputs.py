@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -169,6 +169,7 @@ def _one_dimensional(name: str, values: Any) -> np.ndarray:
     if isinstance(values, Tensor):
         values = values.detach().cpu().numpy()
     if isinstance(values, list | tuple):
+        values = [None if value is np.ma.masked else value for value in values]
         nested = any(isinstance(value, list | tuple | np.ndarray) for value in values[:1])
         values = np.empty((len(values), 1)) if nested else pd.Series(list(values))
     shape = getattr(values, "shape", None)
@@ -207,18 +208,14 @@ def encode(
 def _check_shared_values(labels: set[Any], decisions: set[Any]) -> None:
     """Refuse labels and decisions in different words: every decision would look wrong.
 
-    That is text against numbers; values that differ in case or blanks alone; two columns of two
+    That is text beside numbers; values that differ in case or blanks alone; two columns of two
     values each that hold more than two together. A class that only one of the columns shows is
     fine: a model need not decide for every class.
     """
-    alone = labels ^ decisions
-    if not alone:
-        return
-    together = labels | decisions
-    texts = [{isinstance(value, str) for value in values} for values in (labels, decisions)]
-    twins = _written_twice(together, alone)
-    if texts in ([{True}, {False}], [{False}, {True}]):
-        why = "text is never equal to a number or a truth value"
+    together, alone = labels | decisions, labels ^ decisions
+    twins = written_twice(together)
+    if len({isinstance(value, str) for value in together}) > 1:
+        why = "text is never equal to any other value"
     elif twins:
         why = f"{twins[0]!r} and {twins[1]!r} would count as two labels"
     elif len(together) > 2 and (max(len(labels), len(decisions)) <= 2 or together == alone):
@@ -231,21 +228,28 @@ def _check_shared_values(labels: set[Any], decisions: set[Any]) -> None:
     )
 
 
-def _written_twice(together: set[Any], alone: set[Any]) -> tuple[Any, Any] | None:
-    """A value that only one column has, and another that is the same but for case and blanks."""
+def written_twice(values: Iterable[Any]) -> tuple[Any, Any] | None:
+    """Two values that differ in case, blanks or the form of a number alone, if there are any.
+
+    Examples
+    --------
+    >>> written_twice(["no", "yes", "Yes "])
+    ('Yes ', 'yes')
+    """
     forms: dict[str, Any] = {}
-    for value in _sorted(together):
-        twin = forms.setdefault(_spelled(value), value)
-        if twin is not value and (value in alone or twin in alone):
-            return twin, value
+    for value in _sorted(set(values)):
+        if forms.setdefault(_spelled(value), value) is not value:
+            return forms[_spelled(value)], value
     return None
 
 
 def _spelled(value: Any) -> str:
-    """A value as it might be meant: without case and blanks."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value).strip().casefold()
+    """A value as it might be meant."""
+    text = str(value).strip().casefold()
+    try:
+        return str(float(text))
+    except ValueError:
+        return text
 
 
 def _listed(values: set[Any], most: int = 5) -> str:

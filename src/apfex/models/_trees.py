@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _U = TypeVar("_U")
+_MANY = 4_096
+"""Rows beyond which several threads predict."""
 _SMALL = 5_000
 """Below so many rows shallow trees and small steps are better."""
 
@@ -185,7 +187,8 @@ class Trees(nn.Module):
     -----
     Several threads may call one ensemble at a time. That holds because a booster is set up once,
     when the module is made or unpickled: ``Booster.set_param`` is safe only while no other thread
-    uses the booster, and a prediction at the same time is wrong or fails.
+    uses the booster, and a prediction at the same time is wrong or fails. A booster predicts with
+    one thread, so that a single row does not wait for others; many rows are shared out.
 
     Examples
     --------
@@ -199,12 +202,12 @@ class Trees(nn.Module):
     def __init__(self, booster: Booster) -> None:
         super().__init__()
         self.booster = booster
-        self._use_threads()
+        self._use_one_thread()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a pickle, with the number of threads of the process that reads it."""
+        """Restore a pickle."""
         super().__setstate__(state)
-        self._use_threads()
+        self._use_one_thread()
 
     @staticmethod
     def fit(
@@ -236,16 +239,24 @@ class Trees(nn.Module):
         booster, losses = fit_booster(settings, n_classes, data, others)
         return Trees(booster[: int(np.argmin(losses)) + 1])
 
-    def _use_threads(self) -> None:
-        self.booster.set_param({"nthread": torch.get_num_threads()})
+    def _use_one_thread(self) -> None:
+        self.booster.set_param({"nthread": 1})
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return margins in the dtype of the inputs; no gradient flows through trees."""
+        """Return margins in the type of the inputs; no gradient flows through trees."""
         inputs = np.zeros((max(1, len(x)), x.shape[1]), dtype=np.float32)  # XGBoost needs a row
         inputs[: len(x)] = x.detach().cpu().numpy()
+        parts = np.array_split(inputs, 1 if len(x) <= _MANY else torch.get_num_threads())
+        margins = (
+            [self._margins(part) for part in parts]
+            if len(parts) == 1
+            else list(in_parallel(self._margins, parts))
+        )
+        return torch.from_numpy(np.concatenate(margins)[: len(x)]).to(x)
+
+    def _margins(self, inputs: np.ndarray) -> np.ndarray:
         margins = self.booster.inplace_predict(inputs, predict_type="margin")
-        own = margins.reshape(len(inputs), -1)[: len(x)].copy()  # XGBoost writes there again
-        return torch.from_numpy(own).to(x)
+        return margins.reshape(len(inputs), -1).copy()  # XGBoost writes there again
 
     def to_json(self) -> bytes:
         """Return the ensemble in XGBoost's own JSON, exact to the last bit."""

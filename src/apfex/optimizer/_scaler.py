@@ -28,11 +28,12 @@ def read_loss_scale(scaler: torch.amp.GradScaler | None, values: Tensor) -> floa
         raise TypeError(f"scaler must be a torch.amp.GradScaler, got {type(scaler).__name__}.")
     if not scaler.is_enabled():
         return None
-    scaler.scale(torch.zeros((), device=values.device))  # sets itself up when it is first used
+    probe = torch.zeros((), device=values.device, requires_grad=True)
+    own = scaler.scale(probe).grad_fn  # sets the scaler up when it is first used
     scale = float(scaler.get_scale())
     if not 0 < scale < float("inf"):
         raise ValueError(f"scaler must have a positive and finite scale, got {scale}.")
-    if scale != 1.0 and any(_multiplies_by(node, scale) for node in elementwise_nodes(values)):
+    if any(_multiplies_alike(node, own) for node in elementwise_nodes(values)):
         raise ValueError(
             f"losses must be given as they are, but they were multiplied by {scale}, the scale of "
             "scaler: leave out scaler.scale(...), as backward(losses, scaler=scaler) does the "
@@ -97,7 +98,11 @@ def unscale(gradients: Iterable[Tensor], scale: float) -> None:
         gradient.mul_(1.0 / scale)
 
 
-def _multiplies_by(node: object, scale: float) -> bool:
-    """Whether a node of the graph is a product with a tensor of this one value."""
-    factors = [getattr(node, name, None) for name in ("_saved_other", "_saved_self")]
-    return any(isinstance(f, Tensor) and f.ndim == 0 and float(f) == scale for f in factors)
+def _multiplies_alike(node: object, own: object) -> bool:
+    """Whether a node of the graph is a product with the very number that the scaler keeps."""
+    if type(node) is not type(own):
+        return False
+    factor, scale = (getattr(one, "_saved_other", None) for one in (node, own))
+    if not (isinstance(factor, Tensor) and isinstance(scale, Tensor)):
+        return False
+    return factor.data_ptr() == scale.data_ptr() and factor.device == scale.device

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,8 +30,9 @@ def add_up(values: Tensor, codes: Tensor, size: int) -> Tensor:
 
     Notes
     -----
-    On a CUDA device ``index_add`` adds in whatever order its threads arrive, so that two runs of
-    one seed drift apart. There the sums are products with a one-hot matrix, whose order is fixed.
+    On a CUDA device ``index_add`` adds numbers in whatever order its threads arrive, so that two
+    runs of one seed drift apart. There the sums are products with a one-hot matrix, whose order is
+    fixed; a value that is not finite then spoils the sums of all codes, not only its own.
 
     Examples
     --------
@@ -38,8 +40,11 @@ def add_up(values: Tensor, codes: Tensor, size: int) -> Tensor:
     tensor([2., 5.])
     """
     values = values.expand(*values.shape[: values.ndim - codes.ndim], *codes.shape)
-    if values.device.type == "cuda":
-        return _by_products(values, codes, size)
+    if values.device.type == "cuda" and values.is_floating_point():
+        if not (values.requires_grad and torch.is_grad_enabled()):
+            return _by_products(values, codes, size)
+        sums: Tensor = _InFixedOrder.apply(values, codes, size)  # pyright: ignore
+        return sums
     if codes.ndim == 1:
         return values.new_zeros((*values.shape[:-1], size)).index_add(-1, codes, values)
     classes = len(codes)
@@ -47,16 +52,47 @@ def add_up(values: Tensor, codes: Tensor, size: int) -> Tensor:
     return add_up(values.flatten(-2), apart, classes * size).unflatten(-1, (classes, size))
 
 
+class _InFixedOrder(torch.autograd.Function):
+    """Sums by products; the gradient of a row is that of its sum, and needs no matrix."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(values: Tensor, codes: Tensor, size: int) -> Tensor:  # pyright: ignore
+        return _by_products(values, codes, size)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:  # noqa: ARG004
+        ctx.save_for_backward(inputs[1])
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:  # pyright: ignore
+        (codes,) = ctx.saved_tensors
+        if codes.ndim == 1:
+            return gradient.index_select(-1, codes), None, None
+        own = codes.expand(*gradient.shape[:-2], *codes.shape)
+        return gradient.gather(-1, own), None, None
+
+
 def _by_products(values: Tensor, codes: Tensor, size: int) -> Tensor:
     """Sums by products with one-hot matrices, of as many rows at a time as memory allows."""
-    if values.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest":
-        return _by_products(values.double(), codes, size).float()  # products would be rounded
+    exact = torch.float64 if values.dtype == torch.float64 or _rounds_products() else torch.float32
+    if torch.is_autocast_enabled(values.device.type):
+        with torch.autocast(values.device.type, enabled=False):
+            return _by_products(values, codes, size)
     n = codes.shape[-1]
     rows = max(1, _BLOCK // max(1, size * (codes.numel() // max(1, n))))
-    if n <= rows:
-        return _product(values, _one_hot(codes, size, values))
-    parts = zip(values.split(rows, -1), codes.split(rows, -1), strict=True)
-    return torch.stack([_product(v, _one_hot(own, size, v)) for v, own in parts]).sum(0)
+    parts = zip(values.to(exact).split(rows, -1), codes.split(rows, -1), strict=True)
+    sums = [_product(some, _one_hot(own, size, some)) for some, own in parts]
+    return (sums[0] if len(sums) == 1 else torch.stack(sums).sum(0)).to(values.dtype)
+
+
+def _rounds_products() -> bool:
+    """Whether float32 factors are rounded to fewer digits (TF32, bfloat16), as a user may ask."""
+    precision = getattr(torch.backends.cuda.matmul, "fp32_precision", None)  # since torch 2.9
+    if precision is None:
+        return torch.get_float32_matmul_precision() != "highest"
+    return precision not in ("ieee", "none")
 
 
 def _one_hot(codes: Tensor, size: int, like: Tensor) -> Tensor:

@@ -19,6 +19,8 @@ def unmasked(values: Any) -> np.ndarray:
     >>> unmasked(np.ma.array(["a", "b"], mask=[False, True])).tolist()
     ['a', None]
     """
+    if isinstance(values, list | tuple) and any(isinstance(v, np.ma.MaskedArray) for v in values):
+        return np.asarray([None if v is np.ma.masked else unmasked(v) for v in values])
     if not isinstance(values, np.ma.MaskedArray):
         return np.asarray(values)
     hidden = np.ma.getmaskarray(values)
