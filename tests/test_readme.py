@@ -32,6 +32,11 @@ def test_the_examples_of_the_method_run(block):
     run([block])
 
 
+def test_the_examples_of_runs_run_in_order():
+    names = run(blocks_of("docs/runs.md"))
+    assert len(names["hit"]) == 2
+
+
 def test_the_examples_of_the_audit_run_in_order(capsys):
     names = run(blocks_of("docs/audit.md"))
     names["test_no_group_is_left_behind"]()

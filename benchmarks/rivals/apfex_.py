@@ -11,9 +11,9 @@ from dataclasses import replace
 import torch
 
 from apfex.estimator import APFExClassifier
-from apfex.estimator._kinds import Inputs
 from apfex.estimator._settings import read_settings
-from apfex.estimator._split import deal
+from apfex.front import TableEncoders
+from apfex.front._rows import deal
 from apfex.models import (
     BoostedMembers,
     JointLearner,
@@ -62,7 +62,7 @@ def tree_models(n: int, types: Sequence[str], seed: int) -> list[JointLearner]:
 def both(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
     """Networks and trees mixed, each on its own inputs, by the encoders that ``fit`` uses."""
     settings = read_settings(APFExClassifier(GAPS, model=("mlp", "boosting")))
-    inputs = Inputs.fit(train.table, train.y, settings, len(train))
+    inputs = TableEncoders.fit(train.table, train.y, settings, len(train))
     parts = [
         replace(p, x=inputs.transform(p.table), feature_types=()) for p in (train, validation, test)
     ]

@@ -4,7 +4,8 @@ Read the rooms from left to right: :mod:`~apfex.groups` says who belongs togethe
 :mod:`~apfex.rates` what is counted, :mod:`~apfex.objectives` what is minimised,
 :mod:`~apfex.gradients` and :mod:`~apfex.strategies` how several gradients become one direction,
 and :mod:`~apfex.optimizer` takes the step. :mod:`~apfex.models` trains many trade-offs at once,
-and :mod:`~apfex.estimator` hands out the front. :mod:`~apfex.auditing` says what decisions do to
+:mod:`~apfex.front` searches and keeps the best of them, :mod:`~apfex.persistence` stores them, and
+:mod:`~apfex.estimator` hands them out. :mod:`~apfex.auditing` says what decisions do to
 groups, whichever model made them.
 """
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from apfex.groups import Groups, make_groups
     from apfex.objectives import CrossEntropy, FairnessLoss, Objectives
     from apfex.optimizer import APFEx
+    from apfex.runs import Run, explore
 
 __version__ = "0.1.0.dev0"
 
@@ -34,7 +36,9 @@ __all__ = [
     "Groups",
     "Objectives",
     "ParetoFront",
+    "Run",
     "audit",
+    "explore",
     "load",
     "load_dataset",
     "make_biased",
@@ -50,7 +54,9 @@ _HOMES = {
     "Groups": "groups",
     "Objectives": "objectives",
     "ParetoFront": "front",
+    "Run": "runs",
     "audit": "auditing",
+    "explore": "runs",
     "load": "estimator",
     "load_dataset": "datasets",
     "make_biased": "datasets",

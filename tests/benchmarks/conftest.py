@@ -1,5 +1,5 @@
 """Benchmarks are scripts: their folder is put on the path, as Python does when it runs one."""
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 import os
 import platform
 from importlib.metadata import PackageNotFoundError

@@ -1,4 +1,4 @@
-"""One small run for all tests that need one, and a way to type a command."""
+"""A way to type a command."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tests import people
+from tests.people import options
 
-from apfex import make_biased
 from apfex.cli import main
 
 
@@ -35,30 +36,7 @@ def apfex(capsys: pytest.CaptureFixture[str]) -> Callable[..., Typed]:
     return run
 
 
-def people(n: int = 300, seed: int = 0) -> pd.DataFrame:
-    data = make_biased(n, random_state=seed)
-    frame = pd.concat([data.X, data.sensitive], axis=1)
-    frame["town"] = frame["town"].replace({"Ashford": "=HYPERLINK(1)", "Bexley": "[red]x[/red]"})
-    return frame.assign(hired=np.where(data.y == 1, "hired", "rejected"))
-
-
-TRAINING = ["--model", "linear", "--search", "members", "--points", "4", "--criteria", "dp"]
-COLUMNS = ["--label", "hired", "--positive", "hired", "--sensitive", "sex,origin"]
-
-
-@pytest.fixture(scope="session")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("data") / "people.csv"
-    people().to_csv(path, index=False)
-    return path
-
-
-@pytest.fixture(scope="session")
-def finished(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run."""
-    out = tmp_path_factory.mktemp("runs") / "run"
-    assert main(["explore", str(table), *COLUMNS, *TRAINING, "--out", str(out)]) == 0
-    return out
+TRAINING, COLUMNS = options(people.TRAINING), options(people.COLUMNS)
 
 
 @pytest.fixture

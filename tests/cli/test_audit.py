@@ -29,7 +29,7 @@ def test_figures_are_those_of_the_library(apfex, decisions):
 def test_without_labels_there_are_selection_rates_only(apfex, decisions):
     said = apfex("audit", decisions, *WITH)
     assert "none: selection rates only" in said.out
-    assert "Without --label: tpr left out." in said.out
+    assert "Without labels: tpr left out." in said.out
     said = apfex("audit", decisions, *WITH, "--criteria", "tpr")
     assert (said.code, "--criteria tpr needs --label" in said.err) == (2, True)
 
@@ -158,14 +158,14 @@ def test_names_from_data_are_text(apfex, tmp_path):
     assert "<b>" not in (tmp_path / "out" / "report.html").read_text().replace("<body>", "")
 
 
-def test_many_levels_are_audited_with_a_note(apfex, tmp_path):
+def test_many_levels_are_audited_with_a_warning(apfex, tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"age": rng.integers(0, 2000, 6000), "d": rng.integers(0, 2, 6000)})
     frame.to_csv(tmp_path / "d.csv", index=False)
     arguments = ["audit", tmp_path / "d.csv", "--prediction", "d", "--sensitive", "age"]
     said = apfex(*arguments)
     assert said.code == 0
-    assert "for ranges: --bins age=670,1300" in said.out
+    assert "a number with 1,899 levels; for ranges: --bins age=670,1300" in said.err
     assert len(said.out.splitlines()) < 30
     assert "3 groups" in apfex(*arguments, "--bins", "age=670,1300").out
 

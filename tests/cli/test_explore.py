@@ -1,64 +1,18 @@
-"""``explore``: tells what it took, holds rows back, writes a whole run."""
+"""``explore``: reads its options, and tells what it took and what came out."""
 
 import json
 import sys
 
 import numpy as np
-import pandas as pd
 import pytest
-from tests.cli.conftest import COLUMNS, TRAINING, people
+from tests.cli.conftest import COLUMNS, TRAINING
+from tests.people import people
 
-import apfex as library
-from apfex.auditing import Audit
-from apfex.report import describe_front
-from apfex.storage import read_json
-
-
-def test_a_run_has_all_its_files(finished):
-    names = sorted(path.name for path in finished.iterdir())
-    assert names == ["audit.json", "front.json", "model", "report.html", "run.json"]
-    assert "<script>alert" not in (finished / "report.html").read_text()
-
-
-def test_the_record_says_what_was_done_on_what(finished, table):
-    record = read_json(finished / "run.json")
-    assert record["settings"]["seed"] == 0
-    assert record["settings"]["max_gap"] == {"dp": 0.05}
-    assert record["data"]["path"] == str(table)
-    assert record["data"]["rows"] == 300 == record["data"]["fit_rows"] + record["data"]["test_rows"]
-    assert record["versions"]["apfex"] == library.__version__
-    assert record["features"] == {
-        **dict.fromkeys(["merit_1", "merit_2", "noise_1"], "number"),
-        **dict.fromkeys(["town", "noise_2"], "text"),
-    }
-
-
-def test_the_positive_value_is_the_last_class_whatever_its_name(finished):
-    clf = library.load(finished / "model")
-    assert clf.classes_.tolist() == ["0 = rejected", "1 = hired"]
-    assert read_json(finished / "run.json")["words"] == ["rejected", "hired"]
-
-
-def test_the_report_calls_labels_what_the_file_calls_them(finished):
-    front = read_json(finished / "front.json")
-    assert front["classes"] == ["rejected", "hired"]
-    assert front["favorable"] == "hired"
-    assert "1 = hired" not in (finished / "report.html").read_text()
-
-
-def test_the_report_is_on_the_rows_held_back(finished):
-    """The figures are those of the stored model on exactly these rows."""
-    from apfex.cli._exploring import _prepare
-    from apfex.cli._settings import ExploreSettings
-
-    record, front = read_json(finished / "run.json"), read_json(finished / "front.json")
-    task = _prepare(ExploreSettings.from_dict(record["settings"]))
-    clf = library.load(finished / "model")
-    again = describe_front(clf, **task.rows(task.test))
-    assert [p["error"] for p in again["points"]] == [p["error"] for p in front["points"]]
-    assert front["rows"] == len(task.test) == record["data"]["test_rows"]
-    stored = Audit.from_json((finished / "audit.json").read_text())
-    assert stored.n_rows == len(task.test)
+from apfex.cli._explore import describe_choice, describe_groups
+from apfex.cli._options import read_bins
+from apfex.groups import make_groups
+from apfex.persistence import read_json
+from apfex.runs import GroupCounts
 
 
 def test_it_tells_what_it_took(apfex, table, tmp_path):
@@ -75,25 +29,6 @@ def test_it_tells_what_it_took(apfex, table, tmp_path):
     ):
         assert words in said.out
     assert "Training on 225 rows" in said.err
-
-
-def test_missing_labels_are_dropped_and_a_give_away_is_told(apfex, tmp_path):
-    from apfex.cli._exploring import _prepare
-    from apfex.cli._settings import ExploreSettings
-
-    frame = people()
-    frame["letter"] = np.where(frame["hired"] == "hired", "welcome", "sorry")
-    frame.loc[[0, 5, 9], "hired"] = None
-    frame.to_csv(tmp_path / "p.csv", index=False)
-    said = apfex("explore", tmp_path / "p.csv", *COLUMNS, *TRAINING, "--out", tmp_path / "run")
-    assert "297 rows; 3 dropped without a label" in said.out
-    assert "Warning: letter gives the label away" in said.err
-    assert "--drop letter" in said.err
-    record = read_json(tmp_path / "run/run.json")
-    assert record["data"]["dropped"] == {"without a label": 3}
-    assert record["leaks"] == ["letter"]
-    settings = ExploreSettings.from_dict(record["settings"] | {"drop": ["letter", "hired"]})
-    assert _prepare(settings).leaks == []
 
 
 def test_weights_bins_a_favorable_label_and_json(apfex, tmp_path):
@@ -114,15 +49,45 @@ def test_weights_bins_a_favorable_label_and_json(apfex, tmp_path):
     assert "w" not in record["features"]
 
 
+def test_figures_of_the_rows_that_chose_are_named_as_such(finished):
+    front = read_json(finished / "front.json")
+    chosen = front["points"][front["chosen"]]["validation"]["gaps"]["dp"]["gap"]
+    front["settings"]["max_gap"] = {"dp": 1.0}
+    assert "within --max-gap (dp 1) on the rows that chose it" in describe_choice(front)
+    front["settings"]["max_gap"] = {"dp": -1.0}
+    said = describe_choice(front)
+    assert "none is within --max-gap (dp -1) on the rows that chose it; there this one is " in said
+    assert f"nearest (dp {chosen:.3f})" in said
+
+
+@pytest.mark.parametrize("text", ["age", "age=", "=3", "age=a", "age=1;2"])
+def test_bins_must_be_a_column_and_rising_numbers(text):
+    with pytest.raises(ValueError, match="--bins must be a column and rising numbers"):
+        read_bins([text])
+
+
+def test_bins_are_read():
+    assert read_bins(["age=25,45.5", "a=b=1"]) == {"age": [25, 45.5], "a=b": [1]}
+
+
+def test_groups_in_words():
+    groups = make_groups({"sex": ["F", "M", "M"], "race": ["\u202eB", "B", "B"]})
+    said = describe_groups(GroupCounts.of(groups))
+    assert said.startswith("sex (2) x race (2): 2 groups, the smallest has 1 row (sex=F")
+    assert "\u202e" not in said
+
+
 BAD = {
     ("--label", "hird", "--sensitive", "sex"): "no column 'hird' (--label); did you mean 'hired'?",
     ("--label", "hired", "--sensitive", "sex"): "--positive rejected",
     ("--label", "hired", "--positive", "Hired", "--sensitive", "sex"): "did you mean 'hired'?",
     ("--label", "hired"): "--sensitive must name columns of",
     (): "--label and --sensitive must name columns of",
-    (*COLUMNS, "--criteria", "dpr"): "--criteria: there is no 'dpr'; did you mean dp?",
+    (*COLUMNS, "--criteria", "dpr"): "--criteria: there is no 'dpr'; did you mean 'dp'?",
     (*COLUMNS, "--max-gap", "much"): "--max-gap must be a number from 0 to 1",
     (*COLUMNS, "--max-gap", "fpr=0.1"): "--max-gap: fpr is not among --criteria",
+    (*COLUMNS, "--max-gap", "2"): "--max-gap must be a number from 0 to 1",
+    (*COLUMNS, "--bins", "age=3,2"): "--bins must have rising numbers for 'age'",
     (
         "--label",
         "hired",
@@ -157,7 +122,7 @@ def test_bad_options_are_told_in_a_line_or_two_and_leave_nothing(apfex, table, t
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("adlt", "'adlt' is no file, and no data set; did you mean adult?"),
+        ("adlt", "'adlt' is no file, and no data set; did you mean 'adult'?"),
         ("nothing", "data sets are adult, celeba, compas, german, heart"),
         ("nothing.csv", "There is no file nothing.csv"),
     ],
@@ -180,21 +145,6 @@ def test_a_place_that_cannot_be_written_is_told_before_training(apfex, table):
     said = apfex("explore", table, *COLUMNS, *TRAINING, "--out", "/proc/apfex/run")
     assert (said.code, "cannot be made" in said.err) == (2, True)
     assert "Training" not in said.err
-
-
-def test_dates_and_lists_are_no_features(apfex, tmp_path):
-    frame = people().assign(day=pd.Timestamp("2024-01-01"), tags=[["a"]] * 300)
-    frame.to_parquet(tmp_path / "p.parquet")
-    said = apfex("explore", tmp_path / "p.parquet", *COLUMNS, *TRAINING)
-    assert (said.code, "--drop day,tags" in said.err) == (2, True)
-
-
-def test_infinite_numbers_are_told(apfex, tmp_path):
-    frame = people()
-    frame.loc[3, "merit_1"] = np.inf
-    frame.to_csv(tmp_path / "p.csv", index=False)
-    said = apfex("explore", tmp_path / "p.csv", *COLUMNS, *TRAINING)
-    assert (said.code, "merit_1 is infinite in 1 rows" in said.err) == (2, True)
 
 
 @pytest.mark.slow  # fetches German where it is not at hand

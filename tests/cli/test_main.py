@@ -3,12 +3,14 @@
 import json
 import sys
 import warnings
+from pathlib import Path
 
 import pytest
 
 from apfex.cli import _main, main
-from apfex.cli._errors import CommandError, listed, nearest
-from apfex.cli._screen import Screen, known, shown
+from apfex.cli._options import told
+from apfex.cli._screen import Screen
+from apfex.runs import Argument, Predicting, RunError, RunWarning
 
 
 def raising(error):
@@ -21,7 +23,7 @@ def raising(error):
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (CommandError("no such column"), "Error: no such column"),
+        (RunError("No ", Argument("label"), "."), "Error: No --label."),
         (ValueError("n must be 1"), "Error: n must be 1"),
         (OSError(28, "No space left on device"), "No space left"),
         (MemoryError(), "not enough memory"),
@@ -57,7 +59,7 @@ def test_warnings_are_lines_on_stderr(apfex, monkeypatch):
 def test_markup_and_control_characters_are_shown(capsys):
     screen = Screen()
     screen.say("[red]x[/red] :smile:")
-    screen.facts({"[b]": shown("\x1b[31m\u202e")})
+    screen.facts({"[b]": "\x1b[31m\u202e"})
     screen.table(["[i]"], [["[/]"]], left=("[i]",), styles={"[/]": "red"})
     screen.warn("[/nothing]")
     screen.error("\x1b]0;title\x07")
@@ -80,20 +82,27 @@ def test_a_line_in_a_pipe_stays_a_line_without_spaces_at_its_end(capsys):
 def test_json_has_no_nan(capsys):
     Screen(as_json=True).finish({"gap": float("nan"), "n": 1, "path": sys})
     assert json.loads(capsys.readouterr().out)["gap"] is None
-    assert known([1.5, float("inf"), None, True, "a"]) == [1.5, None, None, True, "a"]
     Screen().finish({"gap": 1})
     assert capsys.readouterr().out == ""
 
 
-def test_the_nearest_name():
-    assert nearest("Incme ", ["age", "income"]) == "income"
-    assert nearest("zebra", ["age", "income"]) is None
-    assert listed([str(i) for i in range(20)], 3) == "0, 1, 2 and 17 more"
-
-
-def test_long_names_are_cut():
-    assert shown("x" * 50, 10) == "x" * 9 + "…"
-    assert shown("👩\u200d🚀") == "👩\u200d🚀"
+@pytest.mark.parametrize(
+    ("part", "typed"),
+    [
+        (Argument("test_fraction"), "--test-fraction"),
+        (Argument("drop_missing", True), "--drop-missing"),
+        (Argument("threshold", 0.5), "--threshold 0.5"),
+        (Argument("positive", "good one"), "--positive 'good one'"),
+        (Argument("drop", ["day", "tags"]), "--drop day,tags"),
+        (Argument("drop", ["row", "the name"]), "--drop row --drop 'the name'"),
+        (Argument("drop", ["a,b"]), "--drop a,b"),
+        (Argument("bins", {"age": [25.0, 45.5]}), "--bins age=25,45.5"),
+        (Predicting(Path("a run")), "apfex predict 'a run' FILE"),
+    ],
+)
+def test_arguments_are_options_here(part, typed):
+    assert told(RunWarning("Do this: ", part)) == f"Do this: {typed}"
+    assert told(ValueError("as it is")) == "as it is"
 
 
 def test_help_is_no_error(apfex):

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from tests.cli.conftest import people
+from tests.people import people
 
 from apfex import load
 

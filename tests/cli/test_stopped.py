@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from tests.cli.conftest import COLUMNS, TRAINING, people
+from tests.cli.conftest import COLUMNS, TRAINING
+from tests.people import people
 
-from apfex.cli import _exploring
-from apfex.storage import read_json
+from apfex.estimator import APFExClassifier
+from apfex.persistence import read_json
 
 
 def stop(*_, **__):
@@ -17,7 +18,7 @@ def stop(*_, **__):
 def stopped(apfex, table, tmp_path, monkeypatch):
     """A run that was stopped while its points were measured."""
     with monkeypatch.context() as patched:
-        patched.setattr(_exploring, "_write_front", stop)
+        patched.setattr("apfex.report.describe_front", stop)
         said = apfex("explore", table, *COLUMNS, *TRAINING, "--out", tmp_path / "run")
     assert said.code == 130
     assert "(Ctrl-C keeps the model)" in said.err
@@ -51,7 +52,7 @@ def test_what_is_missing_is_said_in_a_sentence(apfex, stopped, command):
 def test_before_a_model_is_whole_nothing_is_kept_and_that_is_said(
     apfex, table, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(_exploring, "train", stop)
+    monkeypatch.setattr(APFExClassifier, "fit", stop)
     said = apfex("explore", table, *COLUMNS, *TRAINING, "--out", tmp_path / "run")
     assert said.code == 130
     assert "(Ctrl-C stops; nothing is kept)" in said.err

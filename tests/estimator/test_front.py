@@ -1,12 +1,14 @@
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from tests.estimator.tables import DATA, FRESH, fitted
 
 from apfex import audit as audit_any
-from apfex.estimator import APFExClassifier, Front, _classifier
+from apfex.estimator import APFExClassifier
+from apfex.front import Front, _decide
 from apfex.metrics import accuracy, dp_gap, tpr_gap
 
 
@@ -41,7 +43,7 @@ def test_no_point_dominates_another(clf):
 
 def test_it_prints_as_a_table(clf):
     text = repr(clf.front_)
-    assert text.startswith(f"Front of {len(clf.front_)} points, measured on the rows that chose")
+    assert text.startswith(f"Front of {len(clf.front_)} points, measured on the validation rows")
     assert "dp_gap" in text
     assert "Point(error=" in repr(clf.front_[0])
 
@@ -213,7 +215,7 @@ def test_whose_decision_flips_between_two_points(clf):
     assert whole["group"].tolist() == ["all rows"]
     assert whole["changed"].tolist() == [found["changed"].sum()]
     unlike = copy.copy(clf)
-    unlike.front_ = Front(list(clf.front_), favorable_label=0)
+    unlike.fitted_ = replace(clf.fitted_, front=Front(list(clf.front_), favorable_label=0))
     assert unlike.compare(0, last, FRESH.X)["gained"].tolist() == whole["lost"].tolist()
 
 
@@ -293,7 +295,7 @@ def test_prediction_takes_a_chunk_of_rows_at_a_time_and_copies_no_module(changes
     point.module.register_forward_hook(
         lambda module, inputs, _: sizes.append((module is point.module, *map(len, inputs)))
     )
-    monkeypatch.setattr(_classifier, "_CHUNK", 250)
+    monkeypatch.setattr(_decide, "_CHUNK", 250)
     found = clf.decision_function(FRESH.X, **given)
     np.testing.assert_allclose(found, whole, rtol=1e-12)
     assert sizes == [(True, *[n] * (1 + len(given))) for n in (250, 250, 100)]

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import xgboost
-from tests.estimator.saved import fitted_case
+from tests.persistence.saved import fitted_case
 
 _THREADS, _CALLS = 8, 48
 _KINDS = [

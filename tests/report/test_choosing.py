@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from apfex.auditing import AuditSettings, audit_counts
-from apfex.estimator._front import Point
+from apfex.front import Point
 from apfex.groups import make_groups
 from apfex.rates import count_rows
 from apfex.report._choosing import compared_gaps, describe_choosing

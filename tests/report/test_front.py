@@ -12,9 +12,9 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score
 from tests.report.conftest import fit, make_people
 
 from apfex import APFExClassifier, audit, make_biased
-from apfex.estimator import Front
+from apfex.front import Front
+from apfex.plain import jsonable as plain
 from apfex.report import describe_front
-from apfex.report._plain import plain
 
 
 def levels_by_name(described):
@@ -158,7 +158,7 @@ def test_a_gap_that_grew_against_the_starting_point_is_told(front):
     new, clf = front.new, front.clf.at(1)
     *others, fairest = front.clf.front_
     others = [replace(point, trivial=True) for point in others]
-    clf.front_ = Front([*others, replace(fairest, trivial=False)])
+    clf.fitted_ = replace(clf.fitted_, front=Front([*others, replace(fairest, trivial=False)]))
     told = {"sensitive_features": new.sensitive["sex"].to_frame()}
     described = describe_front(clf, new.X, new.y, **told)
     base = described["baseline"]
@@ -232,7 +232,7 @@ def test_a_trivial_point_is_told_and_compared_with_nobody(front):
     """The most accurate point is the first that is not trivial."""
     new, clf = front.new, front.clf.at(1)
     first, *others = front.clf.front_
-    clf.front_ = Front([replace(first, trivial=True), *others])
+    clf.fitted_ = replace(clf.fitted_, front=Front([replace(first, trivial=True), *others]))
     described = describe_front(clf, new.X, new.y, sensitive_features=new.sensitive)
     assert described["baseline"] == 1
     assert described["points"][0]["trivial"]

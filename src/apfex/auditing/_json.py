@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
 import pandas as pd
 
 from apfex.auditing._settings import AuditSettings
 from apfex.auditing._thresholds import THRESHOLDS
+from apfex.plain import jsonable
 from apfex.rates import ConfusionCounts
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def as_json(audit: Audit, counts: ConfusionCounts, indent: int | None) -> str:
         "thresholds": None if thresholds is None else _records(thresholds),
         "counts": counts.to_dict(),
     }
-    return json.dumps(_known(content), indent=indent, allow_nan=False, ensure_ascii=False)
+    return json.dumps(jsonable(content), indent=indent, allow_nan=False, ensure_ascii=False)
 
 
 @final
@@ -92,20 +92,3 @@ def _read_thresholds(stored: list[Mapping[str, Any]] | None) -> pd.DataFrame | N
         columns[name] = [math.nan if row[name] is None else convert(row[name]) for row in stored]
     words = {name: pd.Series(columns[name], dtype=_TEXT) for name in _WORDS}
     return pd.DataFrame({**columns, **words})
-
-
-def _known(value: Any) -> Any:
-    """Plain values only; NaN and infinities become null, what JSON has no word for text."""
-    if isinstance(value, Mapping):
-        return {str(key): _known(part) for key, part in value.items()}
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [_known(part) for part in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or value is pd.NA or value is pd.NaT:
-        return None
-    return value if isinstance(value, str | int | bool) else str(value)

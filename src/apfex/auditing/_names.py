@@ -5,15 +5,9 @@ from __future__ import annotations
 import html
 import unicodedata
 
+from apfex.plain import printable as plain
+
 _JOINER = "\u200d"  # holds emoji together
-
-
-def plain(text: object, most: int | None = None) -> str:
-    """For a terminal: control characters and changes of direction are shown, not obeyed."""
-    safe = "".join(
-        mark if mark.isprintable() or mark == _JOINER else ascii(mark)[1:-1] for mark in str(text)
-    )
-    return safe if most is None or len(safe) <= most else safe[: most - 1] + "…"
 
 
 def width(text: str) -> int:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from apfex.cli import _audit, _explore, _options, _predict, _report, _rerun
+from apfex.cli import _audit, _explore, _options, _predict, _report
 from apfex.cli._datasets import datasets
 from apfex.cli._plugins import Commands
 
@@ -48,5 +48,5 @@ app.command(epilog=_explore.EXAMPLES)(_explore.explore)
 app.command(epilog=_audit.EXAMPLES)(_audit.audit)
 app.command(epilog=_predict.EXAMPLES)(_predict.predict)
 app.command(epilog=_report.EXAMPLES)(_report.report)
-app.command(epilog=_rerun.EXAMPLES)(_rerun.rerun)
+app.command(epilog=_explore.RERUN_EXAMPLES)(_explore.rerun)
 app.add_typer(datasets, name="datasets")

@@ -1,20 +1,31 @@
-"""``apfex audit``."""
+"""``apfex audit``: options, and an audit in a terminal of 80 columns."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from json import loads
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from apfex.cli import _options as options
 from apfex.cli._screen import Screen
+from apfex.plain import printable
+
+if TYPE_CHECKING:
+    from apfex.auditing import Audit
+    from apfex.runs import AuditRun, Checked
 
 EXAMPLES = options.examples(
     "apfex audit decisions.csv --prediction approved --label repaid --sensitive sex,race",
     "apfex audit scores.parquet --prediction score --threshold 0.5 --sensitive sex,race",
     'apfex audit d.csv --prediction yhat --sensitive sex,race --fail-on "dp_gap.lower > 0.05"',
 )
+
+
+_STYLES = {"violation": "red", "inconclusive": "yellow", "within tolerance": "green"}
+_MOST_GAPS, _MOST_GROUPS = 8, 5
 
 
 def audit(
@@ -56,30 +67,158 @@ def audit(
     json: options.Json = False,
 ) -> None:
     """Audit any model's decisions: gaps between groups with intervals and verdicts; a gate."""
-    from apfex.cli._auditing import AuditOptions, audit_file, check_rules, document
-    from apfex.cli._gate import read_rule
-    from apfex.cli._settings import read_bins, read_criteria_option
+    from apfex.runs import audit_file, check_gates, free_place, read_rule
 
     screen = Screen(json)
     rules = [read_rule(text) for text in fail_on or ()]
-    asked = AuditOptions(
-        source=str(file),
+    place = None if out is None else free_place(out)
+    screen.aside(f"Reading {printable(file)} ...")
+    run = audit_file(
+        file,
         prediction=prediction,
-        sensitive=tuple(sensitive or ()),
+        sensitive=sensitive or (),
         label=label,
         positive=positive,
         threshold=threshold,
-        bins=read_bins(bins or ()),
+        bins=options.read_bins(bins),
         weight=weight,
-        criteria=read_criteria_option(criteria),
+        criteria=criteria,
         tolerance=tolerance,
         confidence=confidence,
         min_count=min_count,
         drop_missing=drop_missing,
         encoding=encoding,
     )
-    result = audit_file(asked, rules, out, screen)
-    checked = check_rules(result, rules, screen, allow_not_estimable=allow_not_estimable)
-    screen.finish(document(result, checked, out))
-    if any(one.hit for one in checked):
+    _show_data(run, screen)
+    checked = check_gates(run.audit, rules, allow_not_estimable=allow_not_estimable)
+    show_audit(run.audit, screen)
+    if place is not None:
+        run.save(place)
+        screen.say()
+        screen.facts({"Report": str(place / "report.html")})
+    _show_gates(checked, screen)
+    hit = any(one.hit for one in checked)
+    gates = [one.to_dict() for one in checked]
+    content = loads(run.audit.to_json())
+    screen.finish({"hit": hit, "rules": gates, "folder": out, "audit": content})
+    if hit:
         raise typer.Exit(1)
+
+
+def _show_data(run: AuditRun, screen: Screen) -> None:
+    """What was taken for what; nothing is guessed silently."""
+    from apfex.cli._explore import describe_groups
+    from apfex.runs import GroupCounts
+
+    data = run.data
+    assert data is not None
+    dropped = f"; {data.dropped:,} without a value dropped" if data.dropped else ""
+    decided, label = (
+        f"{printable(one.name)}, positive: {printable(one.positive, 40)} ({100 * one.share:.1f}%)"
+        if one is not None
+        else "none: selection rates only"
+        for one in (data.decided, data.label)
+    )
+    screen.facts(
+        {
+            "Data": f"{data.description}, {len(data.decided.codes):,} rows{dropped}",
+            "Decisions": decided,
+            "Label": label,
+            "Groups": describe_groups(GroupCounts.of(data.groups)),
+        }
+    )
+
+
+def _show_gates(checked: Sequence[Checked], screen: Screen) -> None:
+    """Which rules are hit, and by what."""
+    if checked:
+        screen.say()
+    for one in checked:
+        screen.say(f"{'HIT ' if one.hit else 'pass'}  {printable(one.rule.text)}")
+        for line in one.lines():
+            screen.say(f"      {line}")
+    n_tests = max((one.n_tests for one in checked), default=1)
+    if n_tests > 1:
+        screen.say(f"Gates are corrected for the {n_tests} gaps that they look at (Holm).")
+
+
+def show_audit(audit: Audit, screen: Screen) -> None:
+    """The worst gaps and the worst-off groups; the rest is in the report and in JSON."""
+    _show_gaps(audit, screen)
+    _show_groups(audit, screen)
+    if audit.notes:
+        screen.say()
+    for note in audit.notes:
+        screen.say(printable(note))
+
+
+def _show_gaps(audit: Audit, screen: Screen) -> None:
+    from apfex.auditing import worst_first
+
+    settings, gaps = audit.settings, worst_first(audit.gaps)
+    screen.say()
+    screen.say(
+        f"Gaps between groups, {100 * settings.confidence:g}% intervals, tolerance "
+        f"{settings.tolerance:g}{_left_out(len(gaps), _MOST_GAPS)}"
+    )
+    screen.table(
+        ["criterion", "by", "gap", "noise floor", "verdict"],
+        [
+            [
+                row["criterion"],
+                printable(row["by"], 36),
+                _gap(row),
+                _known(row["noise_floor"], ".3f"),
+                row["verdict"],
+            ]
+            for row in gaps.head(_MOST_GAPS).to_dict("records")
+        ],
+        left=("criterion", "by", "gap", "verdict"),
+        styles=_STYLES,
+    )
+
+
+def _show_groups(audit: Audit, screen: Screen) -> None:
+    label = printable(audit.settings.favorable_label, 30)
+    of_all = f"{100 * audit.share_favored:.1f}% of all{', weighted' * audit.is_approximate}"
+    worst = audit.worst(audit.n_groups, only_below=True)
+    screen.say()
+    if worst.empty:
+        screen.say(f"All groups get the label {label} equally often ({of_all})")
+        return
+    screen.say(f"Who gets the label {label} least ({of_all}){_left_out(len(worst), _MOST_GROUPS)}")
+    screen.table(
+        ["group", "rows", "share", "driven by"],
+        [
+            [printable(row["group"], 44), f"{row['count']:,}", _share(row), _driver(row)]
+            for row in worst.head(_MOST_GROUPS).to_dict("records")
+        ],
+        left=("group", "share", "driven by"),
+    )
+    if not audit.n_worse_off:
+        screen.say("None of these is clearly worse off than all rows.")
+
+
+def _gap(row: dict[Any, Any]) -> str:
+    if row["gap"] != row["gap"]:
+        return "-"
+    return f"{row['gap']:.3f} ({row['lower']:.3f} to {row['upper']:.3f})"
+
+
+def _share(row: dict[Any, Any]) -> str:
+    low, high = 100 * row["lower"], 100 * row["upper"]
+    return f"{100 * row['favored']:.1f}% ({low:.1f} to {high:.1f})"
+
+
+def _driver(row: dict[Any, Any]) -> str:
+    if row["driver"] is None or row["driver"] != row["driver"]:
+        return "-"
+    return f"{printable(row['driver'], 20)} (else {100 * row['others']:.1f}%)"
+
+
+def _known(value: float, form: str) -> str:
+    return "-" if value != value else format(value, form)
+
+
+def _left_out(n: int, most: int) -> str:
+    return f"; {most} of {n:,}, the worst first" if n > most else ""

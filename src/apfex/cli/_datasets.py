@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Annotated, Any
 
 import typer
 
 from apfex.cli import _options as options
-from apfex.cli._errors import CommandError, nearest
 from apfex.cli._screen import Screen
 
 datasets = typer.Typer(
@@ -83,9 +83,9 @@ def fetch(names: Sequence[str], screen: Screen) -> list[dict[str, Any]]:
     known = {info.name: info for info in list_datasets()}
     for name in names:
         if name not in known:
-            near = nearest(name, known)
-            hint = f"did you mean {near}?" if near else f"there are {', '.join(known)}."
-            raise CommandError(f"There is no data set {name!r}; {hint}")
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}."
+            raise ValueError(f"There is no data set {name!r}; {hint}")
     found = []
     for name in names:
         screen.aside(f"Looking for {name} ... (licence: {known[name].licence})")

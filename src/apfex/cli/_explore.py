@@ -1,19 +1,35 @@
-"""``apfex explore``."""
+"""``apfex explore`` and ``apfex rerun``: options, and a run in a terminal."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import shlex
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from apfex.cli import _options as options
 from apfex.cli._screen import Screen
+from apfex.plain import printable
+
+if TYPE_CHECKING:
+    from apfex.runs import GroupCounts, Run, RunData
 
 EXAMPLES = options.examples(
     "apfex explore adult",
     'apfex explore people.csv --label income --positive ">50K" --sensitive sex,race',
     "apfex explore loans.parquet --label paid --sensitive sex,age --bins age=25,60",
 )
+
+
+RERUN_EXAMPLES = options.examples(
+    "apfex rerun apfex-adult/run.json",
+    "apfex rerun apfex-people/run.json --data moved/people.csv --out again",
+)
+_KINDS = {"number": "numbers", "text": "text", "boolean": "yes/no"}
+_FEATURES, _DIFFERENCES = 8, 4
 
 
 def explore(
@@ -56,22 +72,22 @@ def explore(
     json: options.Json = False,
 ) -> None:
     """Train the front of accuracy and fairness of a table, and write a report and the model."""
-    from apfex.cli import _settings as read
-    from apfex.cli._exploring import explore
+    from apfex.runs import explore, free_place
 
     screen = Screen(json)
-    names = read.read_criteria_option(criteria)
-    settings = read.ExploreSettings(
-        source=source,
+    place = free_place(out, source)
+    screen.aside(f"Reading {printable(source)} ...")
+    run = explore(
+        source,
         label=label,
         positive=positive,
         favorable=favorable,
-        sensitive=tuple(sensitive or ()),
-        bins=read.read_bins(bins or ()),
-        drop=tuple(drop or ()),
+        sensitive=sensitive or (),
+        bins=options.read_bins(bins),
+        drop=drop or (),
         weight=weight,
-        criteria=names,
-        max_gap=read.read_max_gap(max_gap, names),
+        criteria=criteria,
+        max_gap=options.read_max_gap(max_gap),
         model=model.value,
         search=search.value,
         points=points,
@@ -80,5 +96,172 @@ def explore(
         tolerance=tolerance,
         confidence=confidence,
         encoding=encoding,
+        out=place,
+        **_telling(screen),
     )
-    screen.finish(explore(settings, out, screen))
+    show_run(run, screen)
+    screen.finish(_document(run))
+
+
+def rerun(
+    run: Annotated[Path, typer.Argument(help="run.json of a run, or its folder.")],
+    data: Annotated[
+        Path | None, typer.Option(help="Where the file is now.", metavar="FILE")
+    ] = None,
+    out: options.Out = None,
+    json: options.Json = False,
+) -> None:
+    """Repeat a run on the same data into a new folder, and say whether it comes out the same."""
+    from apfex.runs import free_place, load_run, rerun
+
+    screen = Screen(json)
+    name = load_run(run).record["data"]["name"]
+    done = rerun(run, data=data, out=free_place(out, name), **_telling(screen))
+    show_run(done.run, screen)
+    screen.say()
+    if done.same:
+        screen.say(
+            f"The same as {done.repeats}: all errors and gaps of all points, to the last digit."
+        )
+    else:
+        n_more = len(done.differences) - _DIFFERENCES
+        more = f" and {n_more} more" if n_more > 0 else ""
+        told = ", ".join(done.differences[:_DIFFERENCES])
+        screen.say(f"Not the same as {done.repeats}: {told}{more}.")
+    if done.versions_changed and not done.same:
+        said = (f"{name} {old} -> {new}" for name, (old, new) in done.versions_changed.items())
+        screen.say(f"Versions differ: {', '.join(said)}.")
+    screen.finish(
+        _document(done.run)
+        | {
+            "repeats": done.repeats,
+            "same": done.same,
+            "differences": done.differences,
+            "versions_changed": done.versions_changed,
+        }
+    )
+    if not done.same:
+        raise typer.Exit(1)
+
+
+def _telling(screen: Screen) -> dict[str, Any]:
+    """What a run is to tell while it goes on."""
+    import rich
+
+    from apfex.front import UnmetBoundWarning
+
+    def tell(stage: str, data: RunData) -> None:
+        if stage == "read":
+            _show_data(data, screen)
+        elif stage == "training":
+            screen.aside(f"Training on {data.fit_rows:,} rows ... (Ctrl-C stops; nothing is kept)")
+        else:
+            screen.aside(
+                f"Measuring every point on {data.test_rows:,} rows held back ... (Ctrl-C keeps the "
+                "model)"
+            )
+
+    rich.reconfigure(stderr=True)  # the bar of the classifier is drawn on rich's own console
+    warnings.simplefilter("ignore", UnmetBoundWarning)  # the line "Chosen" at the end says so
+    return {"progress": tell, "verbose": screen.asides.is_terminal}
+
+
+def _show_data(data: RunData, screen: Screen) -> None:
+    """What was taken for what; nothing is guessed silently."""
+    dropped = "".join(f"; {n:,} dropped {why}" for why, n in data.dropped.items())
+    label = "1:" if data.label is None else f"{printable(data.label)}, positive:"
+    counts = {kind: list(data.features.values()).count(kind) for kind in _KINDS}
+    kinds = ", ".join(f"{n} {_KINDS[kind]}" for kind, n in counts.items() if n)
+    names = [printable(name, 40) for name in data.features]
+    more = f" and {len(names) - _FEATURES:,} more" if len(names) > _FEATURES else ""
+    screen.facts(
+        {
+            "Data": f"{data.description}, {data.rows:,} rows{dropped}",
+            "Label": f"{label} {printable(data.positive, 40)} ({100 * data.share_positive:.1f}%); "
+            f"favorable: {printable(data.favorable, 40)}",
+            "Groups": describe_groups(data.groups),
+            "Features": f"{len(names)} ({kinds}): {', '.join(names[:_FEATURES])}{more}",
+            "Rows": f"{data.fit_rows:,} to fit and choose, {data.test_rows:,} held back",
+        }
+    )
+
+
+def describe_groups(groups: GroupCounts) -> str:
+    """Attributes with their levels, and the smallest group."""
+    sizes = [f"{printable(name, 30)} ({n:,})" for name, n in groups.levels.items()]
+    rows = groups.smallest_rows
+    return (
+        f"{' x '.join(sizes)}: {groups.groups:,} groups, the smallest has {rows:,} "
+        f"{'row' if rows == 1 else 'rows'} ({printable(groups.smallest, 60)})"
+    )
+
+
+def show_run(run: Run, screen: Screen) -> None:
+    """The front, the point that was chosen, and what to know before it is used."""
+    show_front(run.described, screen)
+    assert run.folder is not None
+    screen.say()
+    screen.facts(
+        {
+            "Chosen": describe_choice(run.described),
+            "Report": str(run.folder / "report.html"),
+            "Predict": f"apfex predict {shlex.quote(str(run.folder))} FILE",
+        }
+    )
+    for caveat in run.caveats:
+        screen.warn(str(caveat))
+
+
+def describe_choice(described: Mapping[str, Any]) -> str:
+    """Which point, and by which figures; these are not those of the table."""
+    place = described["chosen"]
+    chosen = described["points"][place]["validation"]["gaps"]
+    gaps = {name: gap["gap"] for name, gap in chosen.items()}
+    bounds = described["settings"]["max_gap"]
+    said = ", ".join(f"{name} {limit:g}" for name, limit in bounds.items())
+    if all(gaps[name] <= limit for name, limit in bounds.items()):
+        why = f"the most accurate of those within --max-gap ({said})"
+        return f"point {place}: {why} on the rows that chose it"
+    found = ", ".join(f"{name} {gaps[name]:.3f}" for name in bounds)
+    return (
+        f"point {place}: none is within --max-gap ({said}) on the rows that chose it; there this "
+        f"one is nearest ({found})"
+    )
+
+
+def show_front(described: Mapping[str, Any], screen: Screen) -> None:
+    """A row per point, on the rows held back; gaps are those of the crossing, with intervals."""
+    crossing = described["levels"][-1]["by"]
+    criteria = [criterion["key"] for criterion in described["criteria"]]
+    confidence = described["settings"]["confidence"]
+    screen.say()
+    screen.say(
+        f"Front of {len(described['points'])} points by {printable(crossing, 60)}, on "
+        f"{described['rows']:,} rows held back, {100 * confidence:g}% intervals"
+    )
+    rows = []
+    for point in described["points"]:
+        gaps = {gap["criterion"]: gap for gap in point["gaps"] if gap["by"] == crossing}
+        notes = {
+            "chosen": point["point"] == described["chosen"],
+            "trivial": point["trivial"],
+            "levelled down": point["levelled_down"],
+        }
+        note = ", ".join(name for name, holds in notes.items() if holds)
+        own = [_gap(gaps[name]) for name in criteria]
+        rows.append([str(point["point"]), f"{point['error']:.3f}", *own, note])
+    columns = ["point", "error", *(f"{name} gap" for name in criteria), "note"]
+    screen.table(columns, rows, left=("note", *columns[2:]))
+
+
+def _gap(gap: Mapping[str, Any]) -> str:
+    if gap["gap"] is None:
+        return "not estimable"
+    return f"{gap['gap']:.3f} ({gap['lower']:.2f} to {gap['upper']:.2f})"
+
+
+def _document(run: Run) -> dict[str, Any]:
+    """For machines: the record, and the figures of every point without those of every group."""
+    names = ("point", "error", "error_lower", "error_upper", "trivial", "levelled_down", "gaps")
+    front = [{name: point[name] for name in names} for point in run.described["points"]]
+    return {**run.record, "folder": run.folder, "front": front}

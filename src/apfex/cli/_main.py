@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("default", UserWarning)
-        warnings.showwarning = lambda message, *_, **__: screen.warn(str(message))
+        warnings.showwarning = lambda message, *_, **__: screen.warn(_words(message))
         try:
             code = app(arguments, prog_name="apfex", standalone_mode=False)
             sys.stdout.flush()
@@ -66,18 +66,22 @@ def _tell(error: Exception, screen: Any) -> int:
 
 
 def _message(error: Exception) -> str:
-    from apfex.cli._errors import CommandError
-
     if hasattr(error, "format_message"):  # wrong usage, as typer found it
         return f"{_usage(error)}"
     if isinstance(error, MemoryError):
         return f"There is not enough memory: {error or 'use fewer rows or columns'}"
-    if isinstance(error, CommandError | ValueError | TypeError | OSError | ImportError):
-        return str(error) or type(error).__name__
+    if isinstance(error, ValueError | TypeError | OSError | ImportError):
+        return _words(error) or type(error).__name__
     return (
         f"{type(error).__name__}: {error}. This should not have happened; APFEX_DEBUG=1 shows "
         "where it did."
     )
+
+
+def _words(problem: Any) -> str:
+    from apfex.cli._options import told
+
+    return told(problem)
 
 
 def _usage(error: Any) -> str:

@@ -1,10 +1,12 @@
-"""Options that several commands share."""
+"""Options that several commands share, reading them, and how messages name them."""
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -69,3 +71,56 @@ Run = Annotated[Path, typer.Argument(help="Folder of a run.")]
 Out = Annotated[
     Path | None, typer.Option(help="Folder to write; it must not exist.", metavar="FOLDER")
 ]
+
+
+def read_bins(given: Sequence[str] | None) -> dict[str, list[float]]:
+    """``age=25,45,65``: where a column of numbers is cut."""
+    found = {}
+    for text in given or ():
+        name, _, edges = text.rpartition("=")
+        try:
+            found[name] = [float(edge) for edge in edges.split(",")]
+        except ValueError:
+            name = ""
+        if not name:
+            raise ValueError(
+                f"--bins must be a column and rising numbers, such as age=25,45,65, got {text!r}."
+            )
+    return found
+
+
+def read_max_gap(text: str | None) -> float | dict[str, float] | None:
+    """``0.05`` for all criteria, or ``dp=0.05,tpr=0.1``."""
+    try:
+        if text is None or "=" not in text:
+            return None if text is None else float(text)
+        parts = (part.partition("=") for part in text.split(","))
+        return {name.strip(): float(value) for name, _, value in parts}
+    except ValueError as error:
+        raise ValueError(
+            f"--max-gap must be a number from 0 to 1, or such as dp=0.05,tpr=0.1, got {text!r}."
+        ) from error
+
+
+def told(problem: BaseException) -> str:
+    """The message of an error or warning, with options where Python has arguments."""
+    in_words = getattr(problem, "told", None)  # of apfex.runs, which is not imported for that
+    return str(problem) if in_words is None else in_words(spelled)
+
+
+def spelled(part: Any) -> str:
+    """An argument of :mod:`apfex.runs` as the option that is typed for it."""
+    if hasattr(part, "folder"):
+        return f"apfex predict {shlex.quote(str(part.folder))} FILE"
+    option, value = f"--{part.name.replace('_', '-')}", part.value
+    if value is None or value is True:
+        return option
+    if isinstance(value, dict):
+        value = [
+            f"{name}={','.join(f'{cut:.10g}' for cut in cuts)}" for name, cuts in value.items()
+        ]
+    elif isinstance(value, list) and all(n == shlex.quote(n) and "," not in n for n in value):
+        value = [",".join(value)]
+    elif not isinstance(value, list):
+        value = [value if isinstance(value, str) else f"{value:g}"]
+    return " ".join(f"{option} {shlex.quote(one)}" for one in value)

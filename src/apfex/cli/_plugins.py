@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
-from apfex.cli._errors import CommandError
-
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
@@ -46,7 +44,7 @@ class Commands(TyperGroup):
         """The command that was typed; for one that is known but not installed, how to get it."""
         missing = self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing
         if missing and args[0] in _ELSEWHERE:
-            raise CommandError(_ELSEWHERE[args[0]])
+            raise ValueError(_ELSEWHERE[args[0]])
         return super().resolve_command(ctx, args)
 
     def _take_in(self) -> None:

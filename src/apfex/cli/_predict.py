@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from apfex.cli import _options as options
-from apfex.cli._errors import CommandError
 from apfex.cli._screen import Screen
+from apfex.plain import printable
 
 EXAMPLES = options.examples(
     "apfex predict apfex-adult new.csv",
@@ -40,20 +42,25 @@ def predict(
     json: options.Json = False,
 ) -> None:
     """Decide for new rows: adds the columns prediction and probability to a copy of the file."""
-    from apfex.cli._predicting import predict_file
+    from apfex.runs import load_run
 
     if json and str(out) == "-":
-        raise CommandError("--json and --out - both want stdout; leave one out.")
+        raise ValueError("--json and --out - both want stdout; leave one out.")
     screen = Screen(json)
-    screen.finish(
-        predict_file(
-            run,
-            file,
-            point=point,
-            out=out,
-            prefix=prefix,
-            force=force,
-            encoding=encoding,
-            screen=screen,
-        )
+    found = load_run(run)
+    target = sys.stdout if str(out) == "-" else out
+    done = found.predict_file(
+        file, target, point=point, prefix=prefix, force=force, encoding=encoding
     )
+    say = screen.say if done.out is not None else screen.aside
+    say(
+        f"{done.rows:,} rows decided by point {done.point}: {100 * done.share_positive:.1f}% "
+        f"{printable(found.record['words'][1], 40)}; columns {' and '.join(done.columns)} added in "
+        f"{done.out or 'stdout'}"
+    )
+    if done.cells_made_safe:
+        screen.warn(
+            f"{done.cells_made_safe:,} cells of text begin with =, +, -, @ or a control character; "
+            "each was written with an apostrophe before it, so that no spreadsheet runs it."
+        )
+    screen.finish({"run": str(found.folder), **asdict(done)})

@@ -7,25 +7,17 @@ read as markup, and control characters are shown, not obeyed.
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from apfex.plain import jsonable, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-_JOINER = "\u200d"  # holds emoji together
 _WIDE = 200  # columns where nobody looks at once, as in a pipe
-
-
-def shown(text: object, most: int | None = None) -> str:
-    """A name from data for a terminal: control characters and changes of direction are shown."""
-    safe = "".join(
-        mark if mark.isprintable() or mark == _JOINER else ascii(mark)[1:-1] for mark in str(text)
-    )
-    return safe if most is None or len(safe) <= most else safe[: most - 1] + "…"
 
 
 class Screen:
@@ -111,21 +103,8 @@ class Screen:
     def finish(self, document: Mapping[str, Any]) -> None:
         """The JSON document, where it was asked for."""
         if self.as_json:
-            sys.stdout.write(json.dumps(known(document), ensure_ascii=False, allow_nan=False))
+            sys.stdout.write(json.dumps(jsonable(document), ensure_ascii=False, allow_nan=False))
             sys.stdout.write("\n")
-
-
-def known(value: Any) -> Any:
-    """Plain values for JSON; a number that is not known is null."""
-    if isinstance(value, Mapping):
-        return {str(key): known(part) for key, part in value.items()}
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [known(part) for part in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, str | int | bool) else str(value)
 
 
 def _console(*, stderr: bool) -> Console:
@@ -148,7 +127,7 @@ def _print(console: Console, text: str, style: str | None = None) -> None:
 
 def _lines(text: str) -> str:
     """Whatever is printed was made safe, also where a message quotes data."""
-    return "\n".join(shown(line) for line in text.split("\n"))
+    return "\n".join(printable(line) for line in text.split("\n"))
 
 
 def _print_table(console: Console, table: Table) -> None:

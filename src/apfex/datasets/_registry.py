@@ -17,6 +17,8 @@ class DatasetInfo:
     Parameters
     ----------
     name, description, licence, citation, homepage : str
+    label : str
+        What label 1 means.
     favorable_label : int
         The outcome a person would want.
     options : mapping from option name to its allowed values, the default first
@@ -37,6 +39,7 @@ class DatasetInfo:
     licence: str
     citation: str
     homepage: str
+    label: str
     favorable_label: int
     options: Mapping[str, tuple[str | bool, ...]]
     files: tuple[sources.DataFile, ...] = field(repr=False)
@@ -55,6 +58,7 @@ ADULT = DatasetInfo(
     _CC_BY,
     "B. Becker and R. Kohavi (1996). Adult. UCI Machine Learning Repository. doi:10.24432/C5XW20",
     "https://archive.ics.uci.edu/dataset/2/adult",
+    label="income above 50,000 dollars a year",
     favorable_label=1,
     options={"columns": ("all", "mamo", "mamo+capital"), "race": ("binary", "all")},
     files=(sources.ADULT_DATA, sources.ADULT_TEST),
@@ -72,6 +76,7 @@ COMPAS = DatasetInfo(
     "No licence stated; built from public records.",
     "J. Angwin, J. Larson, S. Mattu and L. Kirchner (2016). Machine Bias. ProPublica.",
     "https://github.com/propublica/compas-analysis",
+    label="charged again within two years",
     favorable_label=0,
     options={"race": ("binary", "three", "all"), "charge_description": (False, True)},
     files=(sources.COMPAS,),
@@ -88,6 +93,7 @@ GERMAN = DatasetInfo(
     "H. Hofmann (1994). Statlog (German Credit Data). UCI Machine Learning Repository. "
     "doi:10.24432/C5NC77",
     "https://archive.ics.uci.edu/dataset/144/statlog+german+credit+data",
+    label="good credit",
     favorable_label=1,
     options={"foreign_worker": (False, True)},
     files=(sources.GERMAN,),
@@ -103,6 +109,7 @@ HEART = DatasetInfo(
     "A. Janosi, W. Steinbrunn, M. Pfisterer and R. Detrano (1989). Heart Disease. UCI Machine "
     "Learning Repository. doi:10.24432/C52P4X",
     "https://archive.ics.uci.edu/dataset/45/heart+disease",
+    label="heart disease",
     favorable_label=0,
     options={"rows": ("complete", "all")},
     files=(sources.HEART,),
@@ -118,6 +125,7 @@ CELEBA = DatasetInfo(
     "Non-commercial research only; no part of it may be copied or passed on.",
     "Z. Liu, P. Luo, X. Wang and X. Tang (2015). Deep Learning Face Attributes in the Wild. ICCV.",
     "https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html",
+    label="Smiling",
     favorable_label=1,
     options={"hair": ("binary", "five"), "hide_hair": (False, True)},
     files=(sources.CELEBA,),

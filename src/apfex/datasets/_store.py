@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-import tempfile
 from pathlib import Path
 
 from apfex.datasets._sources import DataFile
@@ -44,6 +42,8 @@ def find_file(dataset: str, file: DataFile) -> Path | None:
 
 def save_file(dataset: str, file: DataFile, content: bytes) -> Path:
     """Check the content and write it into the cache, whole or not at all."""
+    from apfex.persistence import write_bytes_atomically
+
     found = _sha256(content)
     if found != file.sha256:
         raise SourceError(
@@ -52,28 +52,14 @@ def save_file(dataset: str, file: DataFile, content: bytes) -> Path:
         )
     path = cache_folder() / dataset / file.name
     try:
-        _write_atomically(path, content)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes_atomically(path, content)
     except OSError as error:
         raise OSError(
             f"Cannot write {path}: {error}. Free some space or make the folder writable, or put "
             f"the file yourself into {dataset}/ under the folder named by APFEX_DATA."
         ) from error
     return path
-
-
-def _write_atomically(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
 
 
 def _check_own_file(path: Path, file: DataFile) -> None:

@@ -1,7 +1,7 @@
 """``APFExClassifier``: one ``fit``, and the whole front of trade-offs."""
 
+from apfex.estimator._audit import AuditRows, read_audit_rows
 from apfex.estimator._classifier import APFExClassifier
-from apfex.estimator._front import Front, Point
 from apfex.estimator._load import load
 
-__all__ = ["APFExClassifier", "Front", "Point", "load"]
+__all__ = ["APFExClassifier", "AuditRows", "load", "read_audit_rows"]

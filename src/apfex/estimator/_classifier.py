@@ -16,31 +16,28 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from apfex.auditing import Audit, AuditSettings
-from apfex.estimator._audit import audit_decisions, compare_decisions
-from apfex.estimator._criteria import Criteria
-from apfex.estimator._fit import explore
+from apfex.auditing import Audit
+from apfex.estimator._audit import compare_decisions, read_audit_rows
 from apfex.estimator._inputs import (
     check_indexes,
     class_code,
+    column_names,
     drop_sensitive,
-    read_codes,
     read_features,
     read_groups,
     read_known_groups,
     read_rows,
-    read_weights,
     split_columns,
 )
-from apfex.estimator._onnx import export_onnx
-from apfex.estimator._save import save_classifier
 from apfex.estimator._settings import read_bounds, read_settings
+from apfex.front import Criteria, Features, Fitted, Front, search_front
+from apfex.persistence import StoredModel, export_onnx, save_model
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_CHUNK = 2**14
-"""Rows that a module sees at once."""
+_NEEDED = ("criteria", "favorable_label", "include_sensitive", "max_gap", "sensitive")
+"""Arguments that a fitted classifier looks at, and that must be stored with it."""
 
 
 class APFExClassifier(ClassifierMixin, BaseEstimator):
@@ -79,8 +76,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     search : {"auto", "rules", "members"}
         "rules": a few models learn the probabilities of group and label together, and every
         point is another decision rule on top of them. "members": every point is a network, or an
-        ensemble on a common trunk, trained towards its trade-off; there is no guess of the group.
-        It is what a factory, ``init`` or ``monotone_constraints`` get.
+        ensemble on a common base model, trained towards its trade-off; there is no guess of the
+        group. It is what a factory, ``init`` or ``monotone_constraints`` get.
     init : nn.Module, or fitted XGBoost model with ``model="boosting"``, optional
         A fitted model that takes the columns of ``X`` as they are, and has logits as outputs: the
         front around the model in production, which is the first candidate. It is not changed.
@@ -122,13 +119,15 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     front_ : Front
-        Points by rising error, measured on the rows that chose them.
+        Points by rising error, measured on the validation rows, which chose them.
     point_ : int
         The place on the front that ``predict`` uses.
-    timeline_ : pandas.DataFrame or None
+    history_ : pandas.DataFrame or None
         How the rules of the front came about: a row per step and ``member`` with expected error
         and gaps (of soft decisions on the training rows), their weights, and the length of the
         gradient. None with ``search="members"``.
+    fitted_ : Fitted
+        All of it as one record: front, encoder, classes, groups, history and features.
     classes_, n_features_in_, feature_names_in_
         As in every classifier.
 
@@ -161,6 +160,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
 
     n_features_in_: int
     feature_names_in_: np.ndarray
+    fitted_: Fitted
+    point_: int
 
     __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012 - scikit-learn's protocol
     __metadata_request__score = {"sensitive_features": True}  # noqa: RUF012
@@ -254,7 +255,6 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             include_sensitive=self.include_sensitive,
             grouping=self.grouping,
         )
-        self.classes_ = rows.classes
         favorable = class_code(rows.classes, self.favorable_label)
         criteria = settings.criteria.for_label(favorable, len(rows.classes))
         settings = replace(settings, criteria=criteria)
@@ -265,13 +265,28 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
                 "plain model, fair to nobody in particular.",
                 stacklevel=2,
             )
+        left_out = () if self.include_sensitive else tuple(column_names(self.sensitive))
+        names = getattr(self, "feature_names_in_", None)
+        features = Features(self.n_features_in_, names, left_out)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self.front_, self._encoder, self.timeline_ = explore(rows, settings, favorable, seed)
-        nobody = np.arange(0)  # which groups there are is needed, not who is in them
-        known = None if rows.crossing is None else rows.crossing.take(nobody)
-        self._groups = known if settings.group_thresholds else None
+        self.fitted_ = search_front(rows, settings, features, favorable, seed)
         self.point_ = self.front_.first_choice(settings.bounds)
         return self
+
+    @property
+    def front_(self) -> Front:
+        """Points by rising error, measured on the validation rows, which chose them."""
+        return self.fitted_.front
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The labels, sorted."""
+        return self.fitted_.classes
+
+    @property
+    def history_(self) -> pd.DataFrame | None:
+        """How the rules of the front came about; None where points are models of their own."""
+        return self.fitted_.history
 
     def select(
         self,
@@ -316,18 +331,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
 
         ``sensitive_features`` are needed with ``group_thresholds``, and refused without.
         """
-        check_is_fitted(self, "front_")
-        groups = self._groups_of(X, sensitive_features)
-        x = torch.from_numpy(self._encoder.transform(self._inputs(X)))
-        module = self.front_[self.point_].module
-        # in float64, as modules of our own are, the order of rows leaves no trace
-        is_own = not callable(self.model) and self.init is None
-        dtype = torch.float64 if is_own else x.dtype
-        parts = [part.split(_CHUNK) for part in ((x,) if groups is None else (x, groups))]
-        with torch.no_grad():
-            scores = [module(rows.to(dtype), *codes) for rows, *codes in zip(*parts, strict=True)]
-        scores = torch.cat(scores).numpy()
-        return scores.reshape(len(x)) if len(self.classes_) == 2 else scores
+        x, groups = self._encode(X, sensitive_features)
+        return self.front_.scores(self.point_, x, groups)
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Probabilities [n, c]; not calibrated."""
@@ -340,15 +345,24 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Class of each row."""
-        scores = self.decision_function(X, sensitive_features=sensitive_features)
-        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)
-        return self.classes_[codes]
+        x, groups = self._encode(X, sensitive_features)
+        return self.classes_[self.front_.decide(x, groups, points=[self.point_])[0]]
+
+    def decide_all(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """Class of each row by every point of the front, [points, n].
+
+        The table is encoded once, and models that points share run once, so that this is much
+        faster than ``at(point).predict(X)`` in turn; the decisions are the same. Several threads
+        may call it at a time.
+        """
+        x, groups = self._encode(X, sensitive_features)
+        return self.classes_[self.front_.decide(x, groups)]
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
     ) -> float:
         """Accuracy; ``sensitive_features`` are used with ``group_thresholds`` only."""
-        decided = self._predict_with(X, sensitive_features)
+        decided = self.predict(X, sensitive_features=self._where_needed(sensitive_features))
         return float(accuracy_score(y, decided, sample_weight=sample_weight))
 
     def audit(
@@ -379,25 +393,18 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         Audit
             ``gaps`` and ``groups`` for each attribute, each pair and the crossing.
         """
-        check_is_fitted(self, "front_")
-        label = self.front_.favorable_label
-        favorable = class_code(self.classes_, label)
-        settings = AuditSettings(self.criteria, tolerance, confidence, min_count, label)
-        X = read_features(X)
-        check_indexes(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-        codes = read_codes(y, len(X), self.classes_)
-        columns, _ = split_columns(X, self.sensitive, sensitive_features, self.include_sensitive)
-        if columns is None:
-            raise ValueError("sensitive_features must be given to audit, got None.")
-        return audit_decisions(
-            codes,
-            np.searchsorted(self.classes_, self._predict_with(X, sensitive_features)),
-            read_groups(columns, len(codes)),
-            settings,
-            self.classes_,
-            favorable,
-            read_weights(sample_weight, len(codes)),
+        rows = read_audit_rows(
+            self,
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+            tolerance=tolerance,
+            confidence=confidence,
+            min_count=min_count,
         )
+        x, groups = self._encode(X, self._where_needed(sensitive_features))
+        return rows.audit(self.front_.decide(x, groups, points=[self.point_])[0])
 
     def compare(self, i: int, j: int, X: Any, *, sensitive_features: Any = None) -> pd.DataFrame:
         """Whose decision flips from one point of the front to another.
@@ -422,15 +429,16 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         check_indexes(X=X, sensitive_features=sensitive_features)
         # Columns that sensitive names need not be among new rows.
         there = list(getattr(X, "columns", ()))
-        named = [self.sensitive] if isinstance(self.sensitive, str) else self.sensitive or ()
         columns = None
-        if all(name in there for name in named):
+        if all(name in there for name in column_names(self.sensitive)):
             columns, _ = split_columns(
                 X, self.sensitive, sensitive_features, self.include_sensitive
             )
         groups = None if columns is None else read_groups(columns, len(X))
-        first, second = (self.at(p)._predict_with(X, sensitive_features) for p in (i, j))
-        return compare_decisions(first, second, groups, self.front_.favorable_label)
+        places = [self.at(point).point_ for point in (i, j)]
+        x, codes = self._encode(X, self._where_needed(sensitive_features))
+        favorable = class_code(self.classes_, self.front_.favorable_label)
+        return compare_decisions(self.front_.decide(x, codes, points=places), groups, favorable)
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Store the whole front in a folder, from which :func:`apfex.load` has it back exactly.
@@ -448,7 +456,14 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             Of the folder: arrays in safetensors, all else in JSON (trees in XGBoost's own), no
             pickle. Of a module of your own class the numbers are stored, and not the code.
         """
-        return save_classifier(self, folder, overwrite)
+        check_is_fitted(self, "front_")
+        if type(self) is not APFExClassifier:
+            raise TypeError(
+                f"save knows APFExClassifier alone, got its subclass {type(self).__name__}; use "
+                "joblib."
+            )
+        stored = StoredModel(self.fitted_, self.point_, self.get_params(deep=False))
+        return save_model(folder, stored, needed=_NEEDED, overwrite=overwrite)
 
     def to_onnx(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the point in use as an ONNX file, from the columns of a table to the label.
@@ -475,7 +490,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         modules of yours, which count in float32, up to 1e-4. Modules of a class of your own are
         refused. Needs the package onnx: ``pip install "apfex[onnx]"``.
         """
-        return export_onnx(self, path, overwrite)
+        check_is_fitted(self, "front_")
+        return export_onnx(self.fitted_, self.point_, path, overwrite=overwrite)
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that missing values and categories are fine."""
@@ -485,15 +501,21 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.string = True
         return tags
 
-    def _predict_with(self, X: Any, sensitive_features: Any) -> np.ndarray:
-        """Decisions, with the groups where they count."""
+    def _encode(self, X: Any, sensitive_features: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Inputs of models, and the groups of the rows where thresholds differ by group."""
         check_is_fitted(self, "front_")
-        used = sensitive_features if self._groups is not None else None
-        return self.predict(X, sensitive_features=used)
+        groups = self._groups_of(X, sensitive_features)
+        return self.fitted_.encode(self._inputs(X)), groups
+
+    def _where_needed(self, sensitive_features: Any) -> Any:
+        """What ``predict`` takes of sensitive features that are given for a measurement."""
+        check_is_fitted(self, "front_")
+        return None if self.fitted_.groups is None else sensitive_features
 
     def _groups_of(self, X: Any, sensitive_features: Any) -> torch.Tensor | None:
         """Groups of new rows where thresholds differ by group; -1 for one that fit has not seen."""
-        if self._groups is None:
+        known = self.fitted_.groups
+        if known is None:
             if sensitive_features is not None:
                 raise ValueError(
                     "sensitive_features must be None at predict unless group_thresholds=True, got "
@@ -503,7 +525,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         X = read_features(X)
         check_indexes(X=X, sensitive_features=sensitive_features)
         columns, _ = split_columns(X, self.sensitive, sensitive_features, self.include_sensitive)
-        return torch.from_numpy(read_known_groups(self._groups, columns, len(X)))
+        return torch.from_numpy(read_known_groups(known, columns, len(X)))
 
     def _inputs(self, X: Any) -> Any:
         """What the encoder is to see of new rows."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,23 +12,10 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
+from apfex.front import Rows
 from apfex.groups import Groups, make_groups
 from apfex.metrics import written_twice
 from apfex.tables import summarise, unmasked
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Inputs, labels as codes into ``classes``, groups and weights of the rows that count."""
-
-    X: Any
-    y: np.ndarray
-    classes: np.ndarray
-    crossing: Groups | None
-    groupings: Sequence[Groups]
-    """Those whose gaps count: the crossing, or each attribute."""
-    sample_weight: np.ndarray | None
 
 
 def read_features(X: Any) -> Any:
@@ -97,7 +83,7 @@ def split_columns(
         raise ValueError(
             "sensitive_features must be None where sensitive names columns of X, got both."
         )
-    names = _names(sensitive)
+    names = column_names(sensitive)
     if not hasattr(X, "columns"):
         raise ValueError(f"X must be a table with the columns {names} of sensitive, got an array.")
     missing = [name for name in names if name not in list(X.columns)]
@@ -116,11 +102,12 @@ def drop_sensitive(X: Any, sensitive: Sequence[str] | str) -> Any:
     """The model's inputs among the columns of new rows; sensitive ones need not be there."""
     if not hasattr(X, "columns"):
         raise ValueError("X must be a table, as it was in fit, got an array.")
-    return X[_without(X, _names(sensitive))]
+    return X[_without(X, column_names(sensitive))]
 
 
-def _names(sensitive: Sequence[str] | str) -> list[str]:
-    return [sensitive] if isinstance(sensitive, str) else list(sensitive)
+def column_names(sensitive: Sequence[str] | str | None) -> list[str]:
+    """Names of sensitive columns; none where they come on their own."""
+    return [sensitive] if isinstance(sensitive, str) else list(sensitive or ())
 
 
 def _without(X: Any, names: Sequence[str]) -> list[str]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from apfex.estimator._arguments import check_given
-from apfex.estimator._criteria import Criteria
-from apfex.models import TrainingSettings, TreeSettings
+from apfex.front import Criteria, SearchSettings
+from apfex.persistence import NotStored
 
 if TYPE_CHECKING:
     from apfex.estimator._classifier import APFExClassifier
@@ -24,134 +23,18 @@ _CHOICES = {
     "validation": ("auto", "split", "cross"),
 }
 _LEAST = {"n_points": 1, "n_members": 2, "batch_size": 1}
-_MOST_FOLDS = 10
-_SMALL = 5_000
-"""Rows below which one validation part is too small to rank points."""
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Settings:
-    """Arguments that name something and lie in range."""
-
-    criteria: Criteria
-    bounds: Mapping[str, float]
-    grouping: str
-    models: tuple[str, ...]
-    """Of "mlp", "linear", "boosting"; empty where the user brings a model."""
-    factory: Callable[[int, int], torch.nn.Module] | None
-    hidden: tuple[int, ...]
-    by: Literal["error", "balanced_error"]
-    """What points are ranked by: "error" or "balanced_error"."""
-    search: Literal["rules", "members"]
-    init: Any
-    group_thresholds: bool
-    n_points: int
-    n_members: int
-    validation: str
-    validation_fraction: float
-    bins: Any
-    epochs: int | None
-    batch_size: int
-    learning_rate: float | None
-    weight_decay: float
-    patience: int | None
-    n_estimators: int | None
-    max_depth: int | None
-    monotone_constraints: Mapping[str, int]
-    device: torch.device
-    verbose: int
-
-    def training(self, n: int, seed: int) -> TrainingSettings:
-        """How to train on n rows: 200 steps at least, else about 800, in 12 to 24 epochs."""
-        epochs = self.epochs
-        if epochs is None:
-            batches = max(1, round(n / self.batch_size))
-            epochs = max(-(-200 // batches), min(24, max(12, round(800 / batches))))
-        return TrainingSettings(
-            epochs=epochs,
-            batch_size=self.batch_size,
-            learning_rate=self._rate(n) if self.learning_rate is None else self.learning_rate,
-            weight_decay=self.weight_decay,
-            seed=seed,
-            patience=self.patience,
-        )
-
-    def trees(
-        self,
-        n: int,
-        seed: int,
-        names: Sequence[str],
-        feature_types: Sequence[str],
-        constant: Collection[str] = (),
-    ) -> TreeSettings:
-        """How to grow trees on n rows with these columns; a constraint on a constant is met."""
-        types = dict(zip(names, feature_types, strict=True))
-        wrong = [
-            name
-            for name in self.monotone_constraints
-            if types.get(name) != "q" and name not in constant
-        ]
-        if wrong:
-            numbers = [name for name, kind in types.items() if kind == "q"]
-            raise ValueError(
-                f"monotone_constraints must name columns of numbers, got {wrong}; there are "
-                f"{numbers}."
-            )
-        constraints = tuple(self.monotone_constraints.get(name, 0) for name in names)
-        return TreeSettings.for_rows(
-            n,
-            n_estimators=self.n_estimators,
-            max_depth=self.max_depth,
-            learning_rate=self.learning_rate,
-            monotone_constraints=constraints if any(constraints) else (),
-            seed=seed,
-        )
-
-    @property
-    def has_trees(self) -> bool:
-        """Whether there are boosted trees."""
-        return "boosting" in self.models
-
-    @property
-    def has_networks(self) -> bool:
-        """Whether there are networks or linear models."""
-        return self.models != ("boosting",)
-
-    def _rate(self, n: int) -> float:
-        """Slow from a fitted network, or where each point's own network would overfit."""
-        if self.init is not None:
-            return 2e-3
-        return 5e-3 if self.search == "members" and n < _SMALL else 2e-2
-
-    @property
-    def n_folds(self) -> int:
-        """Parts into which rows are dealt where each has its turn to choose."""
-        return min(_MOST_FOLDS, max(2, round(1 / self.validation_fraction)))
-
-    def crosses(self, n: int) -> bool:
-        """Whether each of n rows has its turn to choose."""
-        small = n < _SMALL and not (self.bins == "tree" and self.has_networks)
-        return self.validation == "cross" or (self.validation == "auto" and small)
-
-    def bins_for(self, n: int) -> Literal["tree", "quantile"] | None:
-        """Small tables have no use for bins."""
-        if self.bins == "auto":
-            return None if n < _SMALL or self.validation == "cross" else "tree"
-        return self.bins
-
-
-def read_settings(given: APFExClassifier) -> Settings:
+def read_settings(given: APFExClassifier) -> SearchSettings:
     """Check the arguments of a classifier."""
-    check_given(given)
+    _check_stored(given)
     _check_choices(given)
     criteria = Criteria.of(given.criteria)
     models = _read_models(given)
     monotone = _read_monotone(given, models)
-    settings = Settings(
+    settings = SearchSettings(
         criteria=criteria,
         bounds=read_bounds(given.max_gap, criteria.names),
-        grouping=given.grouping,
         models=models,
         factory=None if models else given.model,
         hidden=() if "linear" in models else _read_hidden(given.hidden),
@@ -178,6 +61,13 @@ def read_settings(given: APFExClassifier) -> Settings:
     settings.training(1, 0)  # each checks its own part
     replace(settings, monotone_constraints={}).trees(1, 0, (), ())
     return settings
+
+
+def _check_stored(given: APFExClassifier) -> None:
+    """Refuse to fit with an argument that was not stored."""
+    for value in given.get_params(deep=False).values():
+        if isinstance(value, NotStored):
+            value()
 
 
 def _read_models(given: APFExClassifier) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from apfex.metrics._gaps import (
 from apfex.metrics._group_rates import (
     GroupRates,
     NotEstimableWarning,
+    NotMeasurableError,
     effective_counts,
     group_rates,
     largest_gap,
@@ -34,6 +35,7 @@ __all__ = [
     "Inputs",
     "Labels",
     "NotEstimableWarning",
+    "NotMeasurableError",
     "accuracy",
     "accuracy_gap",
     "balanced_accuracy",

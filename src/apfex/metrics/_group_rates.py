@@ -24,6 +24,13 @@ _NAMED = 3  # groups that a warning names before it counts
 class NotEstimableWarning(UserWarning):
     """Groups are left out of a gap, because too few of their rows count for the rate.
 
+    Attributes
+    ----------
+    left_out : tuple of (rate, names of groups)
+        Who is left out of which rate, where that is known.
+    n_rows : int or None
+        The rows that were looked at.
+
     Examples
     --------
     >>> from apfex.metrics import dp_gap
@@ -33,6 +40,34 @@ class NotEstimableWarning(UserWarning):
     >>> caught[0].category.__name__
     'NotEstimableWarning'
     """
+
+    def __init__(
+        self,
+        message: str,
+        left_out: tuple[tuple[str, tuple[str, ...]], ...] = (),
+        n_rows: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.left_out, self.n_rows = left_out, n_rows
+
+
+class NotMeasurableError(ValueError):
+    """A criterion cannot be measured, because fewer than two groups have rows that count for it.
+
+    Attributes
+    ----------
+    criterion : str
+    n_rows : int
+        The rows that were looked at.
+    """
+
+    def __init__(self, message: str, criterion: str, n_rows: int) -> None:
+        super().__init__(message, criterion, n_rows)
+        self.criterion, self.n_rows = criterion, n_rows
+
+    def __str__(self) -> str:
+        """The message alone."""
+        return self.args[0]
 
 
 @final

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from apfex.auditing import Audit
+from apfex.plain import jsonable
 from apfex.report._doubts import doubts_of_audit
 from apfex.report._levels import (
     Rates,
@@ -19,7 +20,6 @@ from apfex.report._levels import (
     shown_names,
 )
 from apfex.report._names import names_within
-from apfex.report._plain import plain
 from apfex.report._point import describe_gaps
 from apfex.report._words import describe_criteria, describe_rate
 
@@ -45,7 +45,7 @@ def describe_audit(
     label = str(settings.favorable_label)
     worst: Any = audit.worst(audit.n_groups)
     worst = worst[worst["difference"] < -_ROUNDING]
-    page = plain(
+    page = jsonable(
         {
             "kind": KIND,
             "schema_version": SCHEMA_VERSION,

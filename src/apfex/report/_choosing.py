@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
-from apfex.estimator import Point
+from apfex.front import Point
 
 
 @final

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from apfex.auditing import Audit, worst_first
-from apfex.estimator import Point
+from apfex.front import Point
 from apfex.report._choosing import Compared
 from apfex.report._words import title_of
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from apfex.estimator import APFExClassifier
+from apfex.estimator import APFExClassifier, AuditRows, read_audit_rows
 from apfex.metrics import read_criteria
+from apfex.plain import jsonable
 from apfex.report._levels import (
     Rates,
     describe_levels,
@@ -18,9 +20,8 @@ from apfex.report._levels import (
     shown_names,
 )
 from apfex.report._names import names_within
-from apfex.report._plain import plain
 from apfex.report._point import Shown, describe_point
-from apfex.report._rows import Rows, read_rows
+from apfex.report._rows import measure
 from apfex.report._timeline import describe_timeline
 from apfex.report._words import describe_criteria, describe_rate, in_words
 
@@ -64,7 +65,7 @@ def describe_front(
         How labels are called wherever one is shown; a label without a word is shown as it is.
     timeline : pandas.DataFrame, optional
         ``History.to_frame()`` of a training: the paper's three panels. With members, the page
-        shows the one that a point comes from. ``clf.timeline_`` by default.
+        shows the one that a point comes from. ``clf.history_`` by default.
     objectives : sequence of str, optional
         Names of the losses in ``timeline``.
     fresh : bool
@@ -85,9 +86,9 @@ def describe_front(
 
     Notes
     -----
-    Each point predicts once (the first twice). The starting point is the first that is not
-    trivial: the most accurate on the rows that chose, not always on these. So is what
-    ``Point.levelled_down`` compares with.
+    The table is encoded once, and models that points share run once. The starting point is the
+    first that is not trivial: the most accurate on the validation rows, not always on these. So is
+    what ``Point.levelled_down`` compares with.
 
     Examples
     --------
@@ -103,10 +104,11 @@ def describe_front(
     """
     check_is_fitted(clf, "front_")
     if timeline is None:
-        timeline = clf.timeline_
+        timeline = clf.history_
         objectives = None if timeline is None else timeline.attrs.get("objectives")
     drawn, labels = describe_timeline(timeline, objectives), in_words(clf.classes_, words)
-    first = clf.at(0).audit(  # checks the rows, too
+    rows = read_audit_rows(
+        clf,
         X,
         y,
         sensitive_features=sensitive_features,
@@ -115,15 +117,17 @@ def describe_front(
         confidence=confidence,
         min_count=min_count,
     )
-    rows = read_rows(clf, X, y, sensitive_features, sample_weight, first.settings)
-    measured = [rows.measure(clf, place, first) for place in range(len(clf.front_))]
+    given = None if clf.fitted_.groups is None else sensitive_features
+    decided = clf.decide_all(X, sensitive_features=given)
+    measured = measure(rows, np.searchsorted(clf.classes_, decided))
+    first = measured[0].audit
     baseline = next((p for p, point in enumerate(clf.front_) if not point.trivial), 0)
     keys = _rate_list(rows, measured[0].rates, labels)
     levels = levels_of(first)
     ends = set().union(*(ends_of(one.audit) for one in measured))
     kept = shown_groups(levels, [one.rates for one in measured], len(keys), ends)
     shown = Shown(levels, kept, [rate["key"] for rate in keys], labels)
-    described = plain(
+    described = jsonable(
         {
             "kind": KIND,
             "schema_version": SCHEMA_VERSION,
@@ -176,7 +180,7 @@ def _chosen_by(clf: APFExClassifier) -> str:
     return "nearest" if clf.point_ == clf.front_.nearest(bounds) else "hand"
 
 
-def _rate_list(rows: Rows, rates: Rates, labels: Sequence[str]) -> list[dict[str, Any]]:
+def _rate_list(rows: AuditRows, rates: Rates, labels: Sequence[str]) -> list[dict[str, Any]]:
     """Rates that a page can show: that of the favorable label first, none twice."""
     found = [describe_rate("favored", labels[rows.favorable], None)]
     for key in dict.fromkeys(key for key, _ in rates):

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from apfex.auditing import Audit
+from apfex.persistence import write_text_atomically
+from apfex.plain import jsonable
 from apfex.report import _audit, _front
-from apfex.report._plain import plain, rounded
+from apfex.report._plain import rounded
 from apfex.report._shape import check_described
 
 _SCRIPTS = (
@@ -77,7 +79,7 @@ def write_front_page(described: Mapping[str, Any], path: str | os.PathLike[str])
             f"{_front.SCHEMA_VERSION}), got {found}; describe the front again with this version."
         )
     check_described(described, is_front=described["kind"] == _front.KIND)
-    return _write(page_of(described), path)
+    return write_text_atomically(path, page_of(described))
 
 
 def write_audit_page(
@@ -116,7 +118,7 @@ def write_audit_page(
     if not isinstance(audit, Audit):
         raise TypeError(f"audit must be an Audit, got {type(audit).__name__}.")
     described = _audit.describe_audit(audit, title=title, source=source, command=command)
-    return _write(page_of(described), path)
+    return write_text_atomically(path, page_of(described))
 
 
 def page_of(described: Mapping[str, Any]) -> str:
@@ -150,7 +152,7 @@ def _hash(text: str) -> str:
 
 def _as_data(described: Mapping[str, Any]) -> str:
     """JSON in ASCII without anything that ends a script element or opens a comment."""
-    text = json.dumps(rounded(plain(described)), allow_nan=False, separators=(",", ":"))
+    text = json.dumps(rounded(jsonable(described)), allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
@@ -158,15 +160,3 @@ def _read(name: str) -> str:
     """A part of the page, with the line ends that a browser hashes."""
     text = files("apfex.report").joinpath("page", name).read_text(encoding="utf-8")
     return text.replace("\r\n", "\n")
-
-
-def _write(page: str, path: str | os.PathLike[str]) -> Path:
-    """All or nothing: what was there stays until the new page is whole."""
-    target = Path(path)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(page.encode())
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
-    return target

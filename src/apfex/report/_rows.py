@@ -1,16 +1,13 @@
-"""Fresh rows, and what the points of a front decide for them."""
+"""What the points of a front decide for fresh rows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, final
+from dataclasses import replace
 
 import numpy as np
 
-from apfex.auditing import Audit, AuditSettings, audit_counts
-from apfex.estimator import APFExClassifier
-from apfex.groups import Groups, make_groups
-from apfex.rates import count_rows
+from apfex.auditing import audit_counts
+from apfex.estimator import AuditRows
 from apfex.report._levels import Rates, rates_of
 from apfex.report._point import Measured
 
@@ -18,78 +15,33 @@ _MORE_RATES = ("dp", "tpr", "fpr", "ppv", "accuracy")
 """Shown whatever the criteria are."""
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Fresh rows, read once for all points."""
-
-    X: Any
-    y: np.ndarray
-    crossing: Groups
-    weight: np.ndarray | None
-    favorable: int
-    classes: np.ndarray
-    settings: AuditSettings
-    sensitive_features: Any
-
-    def measure(self, clf: APFExClassifier, place: int, first: Audit) -> Measured:
-        """Predict with a point, and count what it decides."""
-        used = self.sensitive_features if clf.group_thresholds else None
-        decided = clf.at(place).predict(self.X, sensitive_features=used)
-        codes = np.searchsorted(self.classes, decided)
-        counts = count_rows(
-            self.y,
-            codes,
-            self.crossing,
-            self.weight,
-            classes=self.classes.tolist(),
-            favorable=self.favorable,
-        )
-        audit = first if place == 0 else audit_counts(counts, self.settings)
-        rates = rates_of(audit)
-        more = tuple(of for of in _MORE_RATES if of not in self.settings.rates)
-        if more:
-            # No group is large enough for a gap then, so that none is tested: the tests are what
-            # takes time, and only rates and their intervals are wanted here.
-            untested = replace(self.settings, criteria=more, min_count=np.inf)
-            others = audit_counts(counts, untested)
-            rates |= rates_of(others, min_count=self.settings.min_count)
-        return Measured(
-            place,
-            audit,
-            rates | self._favored(rates),
-            self.y,
-            codes,
-            codes == self.favorable,
-            self.weight,
-        )
-
-    def _favored(self, rates: Rates) -> Rates:
-        """Rates of the favorable label, from the selection rates."""
-        key = f"dp:{self.favorable}" if len(self.classes) > 2 else "dp"
-        return {("favored", by): column for (of, by), column in rates.items() if of == key}
+def measure(rows: AuditRows, decisions: np.ndarray) -> list[Measured]:
+    """Count and audit what every point decides, codes of classes [points, n]."""
+    return [_measure(rows, place, codes) for place, codes in enumerate(decisions)]
 
 
-def read_rows(
-    clf: APFExClassifier,
-    X: Any,
-    y: Any,
-    sensitive_features: Any,
-    sample_weight: Any,
-    settings: AuditSettings,
-) -> Rows:
-    """Rows that ``clf.audit`` has accepted, by its settings."""
-    names = [clf.sensitive] if isinstance(clf.sensitive, str) else clf.sensitive
-    columns = sensitive_features if names is None else X[list(names)]
-    classes = clf.classes_
-    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    return Rows(
-        X=X,
-        y=np.searchsorted(classes, np.asarray(y).reshape(-1)),
-        crossing=make_groups(columns),
-        weight=None if weight is None else weight / weight.max(),  # squares stay finite
-        favorable=classes.tolist().index(settings.favorable_label),
-        classes=classes,
-        settings=settings,
-        sensitive_features=sensitive_features,
+def _measure(rows: AuditRows, place: int, codes: np.ndarray) -> Measured:
+    counts, settings = rows.count(codes), rows.settings
+    audit = audit_counts(counts, settings)
+    rates = rates_of(audit)
+    more = tuple(of for of in _MORE_RATES if of not in settings.rates)
+    if more:
+        # No group is large enough for a gap then, so that none is tested: the tests are what
+        # takes time, and only rates and their intervals are wanted here.
+        untested = replace(settings, criteria=more, min_count=np.inf)
+        rates |= rates_of(audit_counts(counts, untested), min_count=settings.min_count)
+    return Measured(
+        place,
+        audit,
+        rates | _favored(rows, rates),
+        rows.y,
+        codes,
+        codes == rows.favorable,
+        rows.weight,
     )
+
+
+def _favored(rows: AuditRows, rates: Rates) -> Rates:
+    """Rates of the favorable label, from the selection rates."""
+    key = f"dp:{rows.favorable}" if len(rows.classes) > 2 else "dp"
+    return {("favored", by): column for (of, by), column in rates.items() if of == key}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from apfex.report._plain import plain
+from apfex.plain import jsonable
 
 _MOST_STEPS = 300
 
@@ -33,7 +33,7 @@ def describe_timeline(
         )
     names = [f"loss {k}" for k in range(m)] if objectives is None else list(objectives)
     members = timeline["member"] if "member" in timeline else pd.Series(0, index=timeline.index)
-    return plain(
+    return jsonable(
         {
             "objectives": names,
             "members": [

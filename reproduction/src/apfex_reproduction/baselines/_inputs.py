@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
 )
 
 from apfex.groups import Groups, make_groups
-from apfex.tables import TableEncoder
+from apfex.tables import TableEncoder, stratified_sample
 
 
 @final
@@ -169,22 +169,14 @@ def split(rows: Rows, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarra
     """
     n = len(rows.y)
     groups = np.zeros(n, np.int64) if rows.groups is None else rows.groups.codes
-    generator = np.random.default_rng(seed)
-    order = np.lexsort((generator.random(n), groups, rows.y))
-    places = np.floor(np.arange(n + 1) * fraction + generator.random())
-    held = np.zeros(n, dtype=bool)
-    held[order] = np.diff(places) > 0
     fewest = np.bincount(rows.y).min()
     if fewest < 2:
         raise ValueError(
             "y must have two rows of each class, one to learn from and one to choose by, got "
             f"{fewest} of one class in n_samples={n}."
         )
-    for parts in (groups, rows.y):
-        for part in np.unique(parts):
-            own = order[parts[order] == part]
-            if len(own) > 1 and (held[own].all() or not held[own].any()):
-                held[own[0]] = ~held[own[0]]
+    strata = rows.y * (groups.max() + 1) + groups
+    held = stratified_sample(strata, fraction, seed, both=(groups, rows.y))
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, final
 
-from apfex.storage import write_text_atomically
+from apfex.persistence import write_text_atomically
 
 if TYPE_CHECKING:
     from apfex.cli import Screen

@@ -9,7 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from apfex.storage import write_bytes_atomically
+from apfex.persistence import write_bytes_atomically
 from apfex.strategies import Choice
 
 if TYPE_CHECKING:

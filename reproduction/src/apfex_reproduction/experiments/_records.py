@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, final
 
-from apfex.storage import write_text_atomically
+from apfex.persistence import write_text_atomically
 from apfex_reproduction.experiments._run import FORMAT, Record
 
 _NEEDED = ("format", "apfex", "dataset", "split", "seed", "method", "results", "settings")

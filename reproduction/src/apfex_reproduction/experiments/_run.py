@@ -248,15 +248,12 @@ def _run_front(trial: Trial, key: str) -> Record:
     with warnings.catch_warnings():  # groups too small to tell: records say which
         warnings.simplefilter("ignore", UserWarning)
         clf.fit(trial.training.X, trial.training.y, sensitive_features=trial.training.sensitive)
-    models = [clf.at(place) for place in range(len(clf.front_))]
     parts = {"validation": trial.validation, "test": trial.test}
-    decided = {
-        name: np.stack([model.predict(part.X) for model in models]) for name, part in parts.items()
-    }
+    decided = {name: clf.decide_all(part.X) for name, part in parts.items()}
     rulers = {name: Ruler(part, trial.groupings) for name, part in parts.items()}
     points = [
         {name: rulers[name].measure(decided[name][place]) for name in parts}
-        for place in range(len(models))
+        for place in range(len(clf.front_))
     ]
     crossing = list(trial.groupings)[-1]
     places = {rule: choose_by_rule(points, rule, crossing) for rule in ("nearest", "fairest")}

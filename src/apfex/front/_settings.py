@@ -1,0 +1,157 @@
+"""How a front is searched, as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, final
+
+import torch
+
+from apfex.front._criteria import Criteria
+from apfex.models import GapWeights, TrainingSettings, TreeSettings, weight_grid
+
+_MOST_FOLDS = 10
+_SMALL = 5_000
+"""Rows below which one validation part is too small to rank points."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SearchSettings:
+    """How a front is searched; all values are in range.
+
+    Attributes
+    ----------
+    criteria : Criteria
+        The gaps to close.
+    bounds : mapping from criterion to float
+        Of the point that is to stay on the front in any case.
+    models : tuple of str
+        Of "mlp", "linear", "boosting"; empty where the user brings a model.
+    factory : callable or None
+        ``(n_features, n_outputs) -> nn.Module``.
+    by : {"error", "balanced_error"}
+        What points are ranked by.
+    search : {"rules", "members"}
+        Postprocessing: decision rules on joint models. Inprocessing: a model for each point.
+    init : nn.Module, fitted XGBoost model or None
+        The model that the search starts from.
+
+    The others are those of :class:`~apfex.estimator.APFExClassifier`.
+    """
+
+    criteria: Criteria
+    bounds: Mapping[str, float]
+    models: tuple[str, ...]
+    factory: Callable[[int, int], torch.nn.Module] | None
+    hidden: tuple[int, ...]
+    by: Literal["error", "balanced_error"]
+    search: Literal["rules", "members"]
+    init: Any
+    group_thresholds: bool
+    n_points: int
+    n_members: int
+    validation: str
+    validation_fraction: float
+    bins: Any
+    epochs: int | None
+    batch_size: int
+    learning_rate: float | None
+    weight_decay: float
+    patience: int | None
+    n_estimators: int | None
+    max_depth: int | None
+    monotone_constraints: Mapping[str, int]
+    device: torch.device
+    verbose: int
+
+    def training(self, n: int, seed: int) -> TrainingSettings:
+        """How to train on n rows: 200 steps at least, else about 800, in 12 to 24 epochs."""
+        epochs = self.epochs
+        if epochs is None:
+            batches = max(1, round(n / self.batch_size))
+            epochs = max(-(-200 // batches), min(24, max(12, round(800 / batches))))
+        return TrainingSettings(
+            epochs=epochs,
+            batch_size=self.batch_size,
+            learning_rate=self._rate(n) if self.learning_rate is None else self.learning_rate,
+            weight_decay=self.weight_decay,
+            seed=seed,
+            patience=self.patience,
+        )
+
+    def trees(
+        self,
+        n: int,
+        seed: int,
+        names: Sequence[str],
+        feature_types: Sequence[str],
+        constant: Collection[str] = (),
+    ) -> TreeSettings:
+        """How to grow trees on n rows with these columns; a constraint on a constant is met."""
+        types = dict(zip(names, feature_types, strict=True))
+        wrong = [
+            name
+            for name in self.monotone_constraints
+            if types.get(name) != "q" and name not in constant
+        ]
+        if wrong:
+            numbers = [name for name, kind in types.items() if kind == "q"]
+            raise ValueError(
+                f"monotone_constraints must name columns of numbers, got {wrong}; there are "
+                f"{numbers}."
+            )
+        constraints = tuple(self.monotone_constraints.get(name, 0) for name in names)
+        return TreeSettings.for_rows(
+            n,
+            n_estimators=self.n_estimators,
+            max_depth=self.max_depth,
+            learning_rate=self.learning_rate,
+            monotone_constraints=constraints if any(constraints) else (),
+            seed=seed,
+        )
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What models count in: ours in float64, where the order of rows leaves no trace."""
+        return torch.float64 if self.factory is None and self.init is None else torch.float32
+
+    def aims(self, n_members: int, n_groupings: int, **grid: Any) -> GapWeights:
+        """Weights of the gaps for each of the members; one plain member without criteria."""
+        if not self.criteria.names:
+            return GapWeights((), torch.zeros(1, 0))
+        ladder = weight_grid(self.criteria.rates, n_members, **grid)
+        return GapWeights(ladder.rates, ladder.weights.repeat(1, n_groupings))
+
+    @property
+    def has_trees(self) -> bool:
+        """Whether there are boosted trees."""
+        return "boosting" in self.models
+
+    @property
+    def has_networks(self) -> bool:
+        """Whether there are networks or linear models."""
+        return self.models != ("boosting",)
+
+    def _rate(self, n: int) -> float:
+        """Slow from a fitted network, or where each point's own network would overfit."""
+        if self.init is not None:
+            return 2e-3
+        return 5e-3 if self.search == "members" and n < _SMALL else 2e-2
+
+    @property
+    def n_folds(self) -> int:
+        """Parts into which rows are dealt where each has its turn to choose."""
+        return min(_MOST_FOLDS, max(2, round(1 / self.validation_fraction)))
+
+    def crosses(self, n: int) -> bool:
+        """Whether each of n rows has its turn to choose."""
+        small = n < _SMALL and not (self.bins == "tree" and self.has_networks)
+        return self.validation == "cross" or (self.validation == "auto" and small)
+
+    def bins_for(self, n: int) -> Literal["tree", "quantile"] | None:
+        """Small tables have no use for bins."""
+        if self.bins == "auto":
+            return None if n < _SMALL or self.validation == "cross" else "tree"
+        return self.bins

@@ -1,0 +1,97 @@
+"""JSON for people and machines: strict, and whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from apfex.persistence._files import write_text_atomically
+from apfex.plain import jsonable
+
+
+def write_json(path: str | os.PathLike[str], value: Any) -> Path:
+    """Write a value as JSON, whole or not at all; see :func:`write_text_atomically`.
+
+    Parameters
+    ----------
+    path : str or path
+    value : mappings, sequences, text, numbers, None
+        Numpy's arrays and numbers become plain ones, and paths and dates text. What is not finite
+        or missing becomes null: JSON has no other word for it. Use :func:`pack` to have it back
+        exactly.
+
+    Returns
+    -------
+    Path
+        Of the file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = write_json(Path(folder) / "run.json", {"gap": np.float64(0.25), "p": np.nan})
+    ...     read_json(path)
+    {'gap': 0.25, 'p': None}
+    """
+    text = json.dumps(jsonable(value, strict=True), indent=2, allow_nan=False, ensure_ascii=False)
+    return write_text_atomically(path, text + "\n")
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """Read a JSON file; what is wrong with it is told in a sentence.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    dict, list, str, int, float, bool or None
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     read_json(write_json(Path(folder) / "list.json", (1, "a")))
+    [1, 'a']
+    """
+    return parse_json(read_bytes(Path(path)), Path(path))
+
+
+def read_bytes(path: Path) -> bytes:
+    """All of an ordinary file."""
+    if not path.is_file():
+        found = "something else" if path.exists() else "nothing"
+        raise FileNotFoundError(f"{str(path)!r} must be a file, got {found} of this name.")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        told = type(error)(f"{str(path)!r} could not be read: {error.strerror or error}.")
+        told.errno = error.errno
+        raise told from error
+
+
+def parse_json(data: bytes, path: Path) -> Any:
+    """The value of a JSON file; duplicate names and numbers that are none are refused."""
+    try:
+        return json.loads(data, object_pairs_hook=_object, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise ValueError(
+            f"{str(path)!r} must be JSON, got something else ({reason}); it may be damaged or cut "
+            "off: copy or write it again."
+        ) from error
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name occurs twice in one object")
+    return found
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(f"{text} is no number")

@@ -1,0 +1,235 @@
+"""A fitted record from the folder that it was saved in; its parts must be there and agree."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from apfex.front import (
+    Encoder,
+    Features,
+    Fitted,
+    Front,
+    InitColumns,
+    NumericColumns,
+    Point,
+    TableEncoders,
+)
+from apfex.groups import Groups
+from apfex.metrics import GapInterval
+from apfex.persistence._bundle import Bundle, read_bundle
+from apfex.persistence._modules import UserModules, build_modules
+from apfex.persistence._save import FORMAT, KIND, StoredModel, groups_of_cells
+from apfex.persistence._values import unpack, unpack_arguments
+from apfex.rates import ConfusionCounts
+from apfex.tables import TableEncoder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_DTYPES = {"float64": torch.float64, "float32": torch.float32}
+_FAMILIES = {"networks", "trees"}
+_PARTS = ("cells", "models", "model", "label", "group", "parts")
+"""Where descriptions of modules name others by their place."""
+
+
+class CorruptModelError(ValueError):
+    """A folder holds parts of a model that are missing, or do not fit each other."""
+
+
+def load_model(
+    folder: str | os.PathLike[str],
+    *,
+    factory: Callable[[int, int], nn.Module] | nn.Module | None = None,
+) -> StoredModel:
+    """The fitted record that :func:`save_model` has stored; nothing in the folder is executed.
+
+    Parameters
+    ----------
+    folder : str or path
+    factory : callable or nn.Module, optional
+        Makes modules of a class of the user's own, of which only the numbers are stored.
+
+    Returns
+    -------
+    StoredModel
+
+    Raises
+    ------
+    CorruptModelError
+        Where the content makes no model.
+    FileNotFoundError, NotADirectoryError, ValueError
+        As :func:`read_bundle`.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from apfex import APFExClassifier, make_biased
+    >>> data = make_biased(n=400, random_state=0)
+    >>> clf = APFExClassifier(epochs=2, max_gap=1.0, random_state=0)
+    >>> clf = clf.fit(data.X, data.y, sensitive_features=data.sensitive)
+    >>> with TemporaryDirectory() as place:
+    ...     again = load_model(clf.save(f"{place}/model"))
+    >>> again.point == clf.point_, again.arguments["epochs"]
+    (True, 2)
+    """
+    modules = UserModules(factory)
+    bundle = read_bundle(folder, kind=KIND, format=FORMAT)
+    try:
+        return _model(bundle, modules)
+    except (CorruptModelError, KeyError, IndexError, AttributeError, TypeError) as error:
+        why = str(error) if isinstance(error, CorruptModelError) else repr(error)
+        raise CorruptModelError(
+            f"{str(folder)!r} must hold a whole classifier, got one that cannot be put together "
+            f"(content.json: {why}); save it again."
+        ) from error
+
+
+def _model(bundle: Bundle, user_modules: UserModules) -> StoredModel:
+    content = bundle.content
+    _check_places(content)
+    classes = _unpack(content["classes"])
+    _check_classes(classes)
+    stored = content["features"]
+    names, left_out = _unpack(stored["names"]), _unpack(stored["left_out"])
+    features = Features(int(stored["n"]), names, tuple(left_out))
+    encoder = _encoder(content["encoder"], features)
+    _check_columns(features, encoder)
+    modules = build_modules(content["modules"], bundle.arrays, bundle.files, user_modules)
+    counted = _unpack(content["counted"])
+    points = [_point(one, counted, modules[one["module"]]) for one in content["points"]]
+    favorable = _unpack(content["favorable_label"])
+    fitted = Fitted(
+        front=Front(points, content["by"], favorable, _DTYPES[content["dtype"]]),
+        encoder=encoder,
+        classes=classes,
+        groups=None if content["groups"] is None else _groups(content["groups"]),
+        history=_history(content["history"], bundle.arrays),
+        features=features,
+    )
+    if not any(one["is"] == "own" for one in content["modules"]):  # those may refuse made-up rows
+        _check_scores(fitted)
+    arguments = _unpack(content["arguments"], unpack_arguments)
+    return StoredModel(fitted, content["point"], arguments)
+
+
+def _encoder(stored: Mapping[str, Any], features: Features) -> Encoder:
+    if stored["is"] == "tables":
+        encoders = stored["encoders"].items()
+        return TableEncoders({family: _table_encoder(text, family) for family, text in encoders})
+    if stored["is"] == "columns of init":
+        return InitColumns(list(stored["names"]), _unpack(stored["levels"]))
+    if stored["is"] != "numbers":
+        raise CorruptModelError(f"no encoder is {stored['is']!r}")
+    return NumericColumns(features.inputs)
+
+
+def _table_encoder(text: str, family: str) -> TableEncoder:
+    try:
+        return TableEncoder.from_json(text)
+    except ValueError as error:
+        raise CorruptModelError(f"the encoder of {family} cannot be read: {error}") from error
+
+
+def _history(stored: Any, arrays: Mapping[str, Tensor]) -> pd.DataFrame | None:
+    import pandas as pd
+
+    if stored is None:
+        return None
+    try:
+        frame = pd.DataFrame(
+            {name: arrays[f"history.{name}"].numpy() for name in stored["columns"]}
+        )
+    except ValueError as error:
+        raise CorruptModelError(f"its history cannot be read: {error}") from error
+    frame.attrs["objectives"] = [str(name) for name in stored["objectives"]]
+    return frame
+
+
+def _unpack(stored: Any, by: Callable[[Any], Any] = unpack) -> Any:
+    try:
+        return by(stored)
+    except ValueError as error:
+        raise CorruptModelError(str(error)) from error
+
+
+def _groups(stored: Mapping[str, Any]) -> Groups:
+    levels = tuple(_unpack(level) for level in stored["levels"])
+    cells = np.array(stored["cells"], dtype=np.int64)
+    return groups_of_cells(tuple(stored["attributes"]), levels, cells)
+
+
+def _point(stored: Mapping[str, Any], counted: Mapping[str, Any], module: Any) -> Point:
+    figures = {name: _unpack(value) for name, value in stored["figures"].items()}
+    gaps = {name: GapInterval(**_unpack(gap)) for name, gap in stored["gaps"].items()}
+    counts = _unpack(stored["counts"], lambda packed: _counts({**counted, **unpack(packed)}))
+    return Point(**figures, gaps=gaps, module=module, counts=counts)
+
+
+def _counts(stored: Mapping[str, Any]) -> ConfusionCounts:
+    return ConfusionCounts.from_dict(stored)
+
+
+def _check_places(content: Mapping[str, Any]) -> None:
+    """Refuse places that Python would count from the end, and parts that come later."""
+    modules, points = content["modules"], content["points"]
+    for here, one in enumerate(modules):
+        for place in _places(one):
+            _check_place(place, here, f"module {here} is made of module")
+    for here, point in enumerate(points):
+        _check_place(point["module"], len(modules), f"point {here} is module")
+    _check_place(content["point"], len(points), "the point in use is")
+
+
+def _places(described: Mapping[str, Any]) -> Iterator[Any]:
+    """Places of the parts of a module."""
+    for name in _PARTS:
+        found = described.get(name)
+        for one in found if isinstance(found, list) else [] if found is None else [found]:
+            yield one[1] if isinstance(one, list) else one  # parts of a sequence have names
+
+
+def _check_place(place: Any, n: int, what: str) -> None:
+    if type(place) is not int or not 0 <= place < n:
+        raise CorruptModelError(f"{what} {place!r}, which must be at least 0 and below {n}")
+
+
+def _check_classes(classes: Any) -> None:
+    """Refuse what ``fit`` would not have found in labels."""
+    is_list = isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes) > 1
+    if not is_list or not np.array_equal(np.unique(classes), classes):
+        raise CorruptModelError(f"its classes are {classes}, not two or more, sorted")
+
+
+def _check_columns(features: Features, encoder: Encoder) -> None:
+    """Refuse an encoder of other columns than those of the table."""
+    n, names = features.n, features.names
+    if names is not None and np.shape(names) != (n,):
+        raise CorruptModelError(f"it names {np.size(names)} columns and has {n}")
+    if isinstance(encoder, TableEncoders):
+        families = encoder.encoders.keys()
+        if not families or not families <= _FAMILIES:
+            raise CorruptModelError(f"its encoders are {list(families)}, not networks, trees")
+    wanted = n - len(features.left_out)
+    for width in encoder.n_columns - {wanted}:
+        raise CorruptModelError(f"its encoder takes {width} columns, its features are {wanted}")
+
+
+def _check_scores(fitted: Fitted) -> None:
+    """Let every point score two rows of zeros: widths of inputs and outputs must agree."""
+    rows = torch.zeros(2, fitted.encoder.n_inputs, dtype=fitted.front.dtype)
+    groups = () if fitted.groups is None else (torch.zeros(2, dtype=torch.int64),)
+    c = len(fitted.classes)
+    for place, point in enumerate(fitted.front):
+        try:
+            with torch.no_grad():
+                shape = list(point.module(rows, *groups).shape)
+        except Exception as error:
+            raise CorruptModelError(f"point {place} does not take its inputs: {error}") from error
+        if shape not in ([[2], [2, 1]] if c == 2 else [[2, c]]):
+            raise CorruptModelError(f"point {place} gives scores {shape} to 2 rows and {c} classes")

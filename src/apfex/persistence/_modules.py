@@ -1,0 +1,284 @@
+"""Models as plain descriptions and arrays, and back; of a user's own class numbers alone."""
+
+from __future__ import annotations
+
+import copy
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+
+from apfex.models import BoostedModel, ColumnsModel, JointModel, JointTrees, RuleModel, Trees
+
+LAYERS: dict[type[nn.Module], tuple[str, ...]] = {
+    nn.BatchNorm1d: ("num_features", "eps", "momentum", "affine", "track_running_stats"),
+    nn.Dropout: ("p",),
+    nn.ELU: ("alpha",),
+    nn.GELU: ("approximate",),
+    nn.Identity: (),
+    nn.LayerNorm: ("normalized_shape", "eps", "elementwise_affine", "bias"),
+    nn.LeakyReLU: ("negative_slope",),
+    nn.Linear: ("in_features", "out_features", "bias"),
+    nn.ReLU: (),
+    nn.Sigmoid: (),
+    nn.SiLU: (),
+    nn.Tanh: (),
+}
+"""Layers of torch that are known by their arguments; others are a user's own."""
+_NAMES = {kind.__name__: kind for kind in LAYERS}
+_ROWS = 4
+_ANSWER = ".answer"
+"""Among the arrays; names of parameters do not begin with a dot."""
+_CLOSE = 1e-3
+_ARRAYS = {"weight", "bias", "running_mean", "running_var", "num_batches_tracked"}
+
+
+def is_known(module: nn.Module) -> bool:
+    """Whether a module is made of torch's layers, one after the other, and nothing else."""
+    hooks = (module._forward_hooks, module._forward_pre_hooks)  # they may do anything
+    if any(hooks) or "forward" in vars(module):
+        return False
+    if type(module) is nn.Sequential:
+        return all(is_known(part) for part in module)
+    return type(module) in LAYERS and module.state_dict().keys() <= _ARRAYS
+
+
+@final
+class ModuleWriter:
+    """Describes modules; what several of them share is described once.
+
+    Attributes
+    ----------
+    modules : list of JSON values
+        Parts come before those that they are part of, and are named by their place.
+    arrays : dict from names to tensors
+    files : dict from names to bytes
+        Trees, in XGBoost's own JSON.
+    """
+
+    def __init__(self, n_features: int, n_outputs: int) -> None:
+        self._shape = (n_features, n_outputs)
+        self._places: dict[int, int] = {}
+        self.modules: list[dict[str, Any]] = []
+        self.arrays: dict[str, Tensor] = {}
+        self.files: dict[str, bytes] = {}
+
+    def add(self, module: nn.Module) -> int:
+        """Describe a module, if it is new; its place."""
+        if id(module) not in self._places:
+            described = self._describe(module)
+            self._places[id(module)] = len(self.modules)
+            self.modules.append(described)
+        return self._places[id(module)]
+
+    def _describe(self, module: nn.Module) -> dict[str, Any]:
+        if isinstance(module, RuleModel):
+            rule = self._keep({"rule": module.rule})
+            return {"is": "rule", "cells": self.add(module.joint), "arrays": rule}
+        if isinstance(module, JointModel):
+            parts = [self.add(part) for part in module.models]
+            shape, weights = list(module.shape), list(module.weights)
+            return {"is": "cells", "models": parts, "weights": weights, "shape": shape}
+        if isinstance(module, ColumnsModel):
+            part = self.add(module.model)
+            return {"is": "columns", "model": part, "start": module.start, "stop": module.stop}
+        if isinstance(module, JointTrees):
+            group = None if module.group is None else self.add(module.group)
+            label, shape = self.add(module.label), list(module.shape)
+            return {"is": "tree cells", "label": label, "group": group, "shape": shape}
+        if isinstance(module, BoostedModel):
+            return {"is": "repaired", "parts": [self.add(module.base), self.add(module.boosted)]}
+        if isinstance(module, Trees):
+            name = f"trees-{len(self.files)}.json"
+            self.files[name] = module.to_json()
+            return {"is": "trees", "file": name}
+        if not is_known(module):
+            described, arrays = _describe_users(module, *self._shape)
+            return {"is": "own", "arrays": self._keep(arrays), **described}
+        if isinstance(module, nn.Sequential):
+            # not named_children, which leaves out what occurs twice
+            parts = [[name, self.add(part)] for name, part in module._modules.items() if part]
+            return {"is": "sequence", "parts": parts}
+        return self._layer(module)
+
+    def _layer(self, layer: nn.Module) -> dict[str, Any]:
+        given = {name: getattr(layer, name) for name in LAYERS[type(layer)]}
+        if "bias" in given:
+            given["bias"] = given["bias"] is not None
+        if "normalized_shape" in given:
+            given["normalized_shape"] = list(given["normalized_shape"])
+        arrays = self._keep(layer.state_dict())
+        return {"is": "layer", "type": type(layer).__name__, "given": given, "arrays": arrays}
+
+    def _keep(self, arrays: Mapping[str, Tensor]) -> dict[str, str]:
+        """Names in the file of arrays, by their own names."""
+        names = {}
+        for own, array in arrays.items():
+            names[own] = f"{len(self.arrays)}.{own}"
+            self.arrays[names[own]] = array
+        return names
+
+
+def build_modules(
+    described: Sequence[Mapping[str, Any]],
+    arrays: Mapping[str, Tensor],
+    files: Mapping[str, bytes],
+    own: UserModules,
+) -> list[nn.Module]:
+    """Modules that :class:`ModuleWriter` has described, in evaluation mode."""
+    built: list[nn.Module] = []
+    for one in described:
+        taken = {name: arrays[key] for name, key in one.get("arrays", {}).items()}
+        built.append(_build(one, built.__getitem__, taken, files, own).eval())
+    return built
+
+
+def _build(
+    one: Mapping[str, Any],
+    part: Callable[[int], Any],  # of those that were built before
+    arrays: Mapping[str, Tensor],
+    files: Mapping[str, bytes],
+    own: UserModules,
+) -> nn.Module:
+    kind = one["is"]
+    if kind == "rule":
+        return RuleModel(part(one["cells"]), arrays["rule"])
+    if kind == "cells":
+        models = [part(place) for place in one["models"]]
+        return JointModel(models, one["weights"], _pair(one["shape"]))
+    if kind == "columns":
+        return ColumnsModel(part(one["model"]), int(one["start"]), int(one["stop"]))
+    if kind == "tree cells":
+        group = None if one["group"] is None else part(one["group"])
+        return JointTrees(part(one["label"]), group, _pair(one["shape"]))
+    if kind == "repaired":
+        return BoostedModel(*(part(place) for place in one["parts"]))
+    if kind == "trees":
+        return Trees.from_json(files[one["file"]])
+    if kind == "own":
+        return own.build(one, arrays)
+    if kind == "sequence":
+        return nn.Sequential(OrderedDict((name, part(place)) for name, place in one["parts"]))
+    if kind != "layer":
+        raise KeyError(f"no module is {kind!r}")
+    return _layer(one, arrays)
+
+
+def _layer(one: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> nn.Module:
+    kind = _NAMES[one["type"]]
+    given = {name: one["given"][name] for name in LAYERS[kind]}
+    if not arrays:
+        return kind(**given)
+    with torch.device("meta"):  # shapes alone: the numbers come from the file
+        layer = kind(**given)
+    try:
+        layer.load_state_dict(dict(arrays), assign=True)
+    except RuntimeError as error:
+        raise KeyError(f"a {one['type']} does not have the arrays that are stored") from error
+    return layer
+
+
+def _pair(shape: Sequence[int]) -> tuple[int, int]:
+    k, c = shape
+    return int(k), int(c)
+
+
+def _describe_users(
+    module: nn.Module, n_features: int, n_outputs: int
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """What is known of a module, and its arrays: parameters and all buffers."""
+    arrays = dict(module.named_parameters()) | dict(module.named_buffers())
+    answer = _answer(module, n_features)
+    if answer is not None:
+        arrays[_ANSWER] = answer
+    described = {
+        "class": f"{type(module).__module__}.{type(module).__qualname__}",
+        "n_features": n_features,
+        "n_outputs": n_outputs,
+    }
+    return described, arrays
+
+
+@final
+class UserModules:
+    """Makes modules of a user's own class, where the user says how.
+
+    Parameters
+    ----------
+    factory : callable, nn.Module or None
+        ``(n_features, n_outputs) -> nn.Module``, or a module to copy.
+    """
+
+    def __init__(self, factory: Callable[[int, int], nn.Module] | nn.Module | None) -> None:
+        if factory is not None and not callable(factory):
+            raise TypeError(
+                "model must be a factory (n_features, n_outputs) -> nn.Module, a module or None, "
+                f"got {type(factory).__name__}."
+            )
+        self._factory = factory
+
+    def build(self, described: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> nn.Module:
+        """A module that computes what the stored one did."""
+        module = self._make(described)
+        values = dict(arrays)
+        answer = values.pop(_ANSWER, None)
+        self._fill(module, values, described["class"])
+        found = None if answer is None else _answer(module, int(described["n_features"]))
+        if answer is not None and not _agree(found, answer):
+            raise ValueError(
+                f"model must make modules that compute what the stored {described['class']} did, "
+                "got one with the same parameters and other outputs; give the factory that the "
+                "classifier was fitted with."
+            )
+        return module
+
+    def _make(self, described: Mapping[str, Any]) -> nn.Module:
+        if self._factory is None:
+            raise ValueError(
+                f"model must be given to load this folder: its modules are of the class "
+                f"{described['class']}, whose code is not stored. Use load(folder, model=factory), "
+                "with a factory (n_features, n_outputs) -> nn.Module, or a module like them."
+            )
+        shape = int(described["n_features"]), int(described["n_outputs"])
+        try:
+            given = isinstance(self._factory, nn.Module)
+            made: Any = self._factory if given else self._factory(*shape)
+            return copy.deepcopy(made).cpu().eval()
+        except Exception as error:
+            raise ValueError(
+                f"model must make an nn.Module of {shape}, got one that fails ({error})."
+            ) from error
+
+    def _fill(self, module: nn.Module, values: Mapping[str, Tensor], name: str) -> None:
+        places = dict(module.named_parameters()) | dict(module.named_buffers())
+        shapes = {key: list(place.shape) for key, place in places.items()}
+        stored = {key: list(value.shape) for key, value in values.items()}
+        if shapes != stored:
+            odd = sorted(
+                key for key in shapes.keys() | stored.keys() if shapes.get(key) != stored.get(key)
+            )
+            raise ValueError(
+                f"model must make modules like the stored {name}, got one whose {odd[0]!r} has "
+                f"shape {shapes.get(odd[0])} where {stored.get(odd[0])} is stored; give the "
+                "factory that the classifier was fitted with."
+            )
+        for key, value in values.items():
+            places[key].data = value
+
+
+def _answer(module: nn.Module, n_features: int) -> Tensor | None:
+    """What a module says of rows that are nobody's; None where it takes none, or draws lots."""
+    rows = torch.linspace(-1.0, 1.0, _ROWS * n_features).reshape(_ROWS, n_features)
+    try:
+        with torch.no_grad():
+            found, again = module(rows), module(rows)
+    except Exception:
+        return None
+    usable = isinstance(found, Tensor) and torch.equal(found, again)
+    return found if usable else None
+
+
+def _agree(found: Tensor | None, answer: Tensor) -> bool:
+    return found is not None and torch.allclose(found, answer.to(found), _CLOSE, _CLOSE)

@@ -1,0 +1,209 @@
+"""Modules as ONNX graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any, final
+
+import numpy as np
+from torch import Tensor, nn
+
+from apfex.models import BoostedModel, ColumnsModel, JointModel, JointTrees, RuleModel, Trees
+from apfex.persistence._modules import is_known
+from apfex.persistence._onnx_graph import Graph, add_trees
+
+_TINY = 1e-30
+_LARGE = 20.0  # from where on torch takes its softplus for the identity
+
+
+@final
+class ModuleExport:
+    """Writes modules to a graph, all numbers in one type.
+
+    Parameters
+    ----------
+    graph : Graph
+    dtype : type
+        float64 for modules of our own, float32 for a user's.
+    """
+
+    def __init__(self, graph: Graph, dtype: type) -> None:
+        self._graph, self.dtype = graph, dtype
+
+    def scores(self, module: nn.Module, x: str, groups: str | None = None) -> str:
+        """Scores [n, 1] or [n, c] of inputs [n, d], with the groups int64 [n] where they count."""
+        if isinstance(module, RuleModel):
+            return self._rule(module, x, groups)
+        if isinstance(module, JointModel):
+            return self._cells(module, x)
+        if isinstance(module, ColumnsModel):
+            ends = (self._ints([place]) for place in (module.start, module.stop, 1))
+            return self.scores(module.model, self._add("Slice", x, *ends))
+        if isinstance(module, JointTrees):
+            return self._tree_cells(module, x)
+        if isinstance(module, BoostedModel):
+            parts = (self.scores(part, x) for part in (module.base, module.boosted))
+            return self._add("Add", *parts)
+        if isinstance(module, Trees):
+            inputs = self._graph.cast(x, np.float32)
+            return self._graph.cast(add_trees(self._graph, module, inputs), self.dtype)
+        if not is_known(module):
+            raise ValueError(
+                "to_onnx must be given a point of networks, linear models, rules or trees of ours, "
+                f"or of torch's plain layers in an nn.Sequential, got {type(module).__name__}; "
+                "export front_[point].module with torch.onnx yourself."
+            )
+        if isinstance(module, nn.Sequential):
+            return reduce(lambda value, part: self.scores(part, value), module, x)
+        return self._layer(module, x)
+
+    def probabilities(self, scores: str, is_binary: bool) -> str:
+        """Probabilities [n, c] in float64."""
+        wide = self._graph.cast(scores, np.float64)
+        if not is_binary:
+            return self._add("Softmax", wide, axis=1)
+        positive = self._add("Sigmoid", wide)
+        negative = self._add("Sub", self._graph.constant(1.0), positive)
+        return self._add("Concat", negative, positive, axis=1)
+
+    def _rule(self, module: RuleModel, x: str, groups: str | None) -> str:
+        k, c = module.joint.shape
+        shares = self._cells(module.joint, x)
+        if groups is not None:
+            cells = self._reshape(shares, [0, k, c])
+            shares = self._reshape(self._given(cells, groups, k), [0, k * c])
+        scores = self._add("MatMul", shares, self._array(module.rule.flatten(1).T))
+        if len(module.rule) > 1:
+            return self._add("Log", self._softplus(scores, module.SHARPNESS))
+        half = self._add("Div", self._add("Add", scores, self._number(1)), self._number(2))
+        ends = self._number(module.SMALLEST), self._number(1 - module.SMALLEST)
+        share = self._add("Clip", half, *ends)
+        odds = self._add("Div", share, self._add("Sub", self._number(1), share))
+        return self._add("Log", odds)
+
+    def _cells(self, module: JointModel, x: str) -> str:
+        """Probabilities [n, k c]."""
+        parts = []
+        for weight, model in zip(module.weights, module.models, strict=True):
+            shares = self._add("Softmax", self.scores(model, x), axis=1)
+            parts.append(self._add("Mul", self._number(weight), shares))
+        return reduce(lambda total, part: self._add("Add", total, part), parts)
+
+    def _given(self, cells: str, groups: str, k: int) -> str:
+        """Probabilities [n, k, c] where groups are known; -1: as they are."""
+        codes = self._add("Unsqueeze", groups, self._ints([1, 2]))
+        places = self._graph.constant(np.arange(k).reshape(1, k, 1))
+        own = self._graph.cast(self._add("Equal", codes, places), self.dtype)
+        kept = self._add("Mul", cells, own)
+        total = self._add("ReduceSum", kept, self._ints([1, 2]), keepdims=1)
+        known = self._add("Div", kept, self._add("Max", total, self._number(_TINY)))
+        is_known_group = self._add("GreaterOrEqual", codes, self._ints(0))
+        return self._add("Where", is_known_group, known, cells)
+
+    def _tree_cells(self, module: JointTrees, x: str) -> str:
+        k, c = module.shape
+        labels = self._log_shares(self.scores(module.label, x), c)
+        if module.group is None:
+            return labels
+        n = self._add("Gather", self._add("Shape", x), self._ints([0]))
+        shape = self._add("Concat", n, self._ints([1]), axis=0)
+        groups = []
+        for y in range(c):
+            told = self._add("Concat", x, self._add("Expand", self._number(y), shape), axis=1)
+            share = self._log_shares(self.scores(module.group, told), k)
+            groups.append(self._add("Unsqueeze", share, self._ints([2])))
+        cells = self._add("Concat", *groups, axis=2)
+        total = self._add("Add", self._add("Unsqueeze", labels, self._ints([1])), cells)
+        return self._reshape(total, [0, k * c])
+
+    def _log_shares(self, margins: str, n: int) -> str:
+        """Log-probabilities [n, c] by c margins, or by one of the second of two."""
+        if n == 2:
+            margins = self._add("Concat", self._add("Sub", margins, margins), margins, axis=1)
+        return self._add("LogSoftmax", margins, axis=1)
+
+    def _softplus(self, scores: str, sharpness: float) -> str:
+        """log(1 + exp(s x)) / s without loss where exp is small: Kahan's log1p."""
+        t, one = self._add("Mul", scores, self._number(sharpness)), self._number(1)
+        e = self._add("Exp", t)
+        u = self._add("Add", e, one)
+        rest = self._add("Sub", u, one)
+        found = self._add("Div", self._add("Mul", self._add("Log", u), e), rest)
+        bend = self._add("Where", self._add("Equal", rest, self._number(0)), e, found)
+        bend = self._add("Div", bend, self._number(sharpness))
+        return self._add("Where", self._add("Greater", t, self._number(_LARGE)), scores, bend)
+
+    def _layer(self, layer: Any, x: str) -> str:
+        simple = _SIMPLE.get(type(layer))
+        if simple is not None:
+            operator, attributes = simple(layer)
+            return x if operator is None else self._add(operator, x, **attributes)
+        return getattr(self, f"_{type(layer).__name__.lower()}")(layer, x)
+
+    def _linear(self, layer: nn.Linear, x: str) -> str:
+        weight = self._array(layer.weight)
+        if layer.bias is None:
+            return self._add("Gemm", x, weight, transB=1)
+        return self._add("Gemm", x, weight, self._array(layer.bias), transB=1)
+
+    def _batchnorm1d(self, layer: nn.BatchNorm1d, x: str) -> str:
+        mean, variance = layer.running_mean, layer.running_var
+        if mean is None or variance is None:
+            raise ValueError(
+                "to_onnx must be given a BatchNorm1d with running statistics, got one without, "
+                "whose outputs depend on the other rows."
+            )
+        scale = (variance.double() + layer.eps).rsqrt()
+        scale = scale if layer.weight is None else scale * layer.weight.double()
+        shift = -mean.double() * scale
+        shift = shift if layer.bias is None else shift + layer.bias.double()
+        return self._add("Add", self._add("Mul", x, self._array(scale)), self._array(shift))
+
+    def _layernorm(self, layer: nn.LayerNorm, x: str) -> str:
+        size = layer.normalized_shape[0]
+        given = [np.ones(size) if layer.weight is None else layer.weight]
+        given += [] if layer.bias is None else [layer.bias]
+        arrays = (self._array(one) for one in given)
+        return self._add("LayerNormalization", x, *arrays, epsilon=layer.eps)
+
+    def _silu(self, _: nn.SiLU, x: str) -> str:
+        return self._add("Mul", x, self._add("Sigmoid", x))
+
+    def _gelu(self, layer: nn.GELU, x: str) -> str:
+        if layer.approximate == "tanh":
+            cube = self._add("Mul", x, self._add("Mul", x, x))
+            inner = self._add("Add", x, self._add("Mul", self._number(0.044715), cube))
+            bend = self._add("Tanh", self._add("Mul", inner, self._number(np.sqrt(2 / np.pi))))
+        else:
+            bend = self._add("Erf", self._add("Mul", x, self._number(np.sqrt(0.5))))
+        share = self._add("Mul", self._add("Add", bend, self._number(1)), self._number(0.5))
+        return self._add("Mul", x, share)
+
+    def _add(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        return self._graph.add(operator, *inputs, **attributes)
+
+    def _number(self, value: float) -> str:
+        return self._graph.constant(value, self.dtype)
+
+    def _ints(self, values: Any) -> str:
+        return self._graph.constant(values, np.int64)
+
+    def _array(self, values: Any) -> str:
+        plain = values.detach().cpu().numpy() if isinstance(values, Tensor) else values
+        return self._graph.constant(plain, self.dtype)
+
+    def _reshape(self, value: str, shape: list[int]) -> str:
+        return self._add("Reshape", value, self._ints(shape))
+
+
+_SIMPLE: dict[type[nn.Module], Callable[[Any], tuple[str | None, dict[str, Any]]]] = {
+    nn.Dropout: lambda _: (None, {}),
+    nn.ELU: lambda layer: ("Elu", {"alpha": layer.alpha}),
+    nn.Identity: lambda _: (None, {}),
+    nn.LeakyReLU: lambda layer: ("LeakyRelu", {"alpha": layer.negative_slope}),
+    nn.ReLU: lambda _: ("Relu", {}),
+    nn.Sigmoid: lambda _: ("Sigmoid", {}),
+    nn.Tanh: lambda _: ("Tanh", {}),
+}
+"""Layers that are an operator of ONNX, or none."""

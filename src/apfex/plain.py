@@ -1,0 +1,91 @@
+"""Plain values: text that a terminal may show, and values that JSON can hold.
+
+Nothing heavy is imported, as the command line prints its help with it.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+__all__ = ["jsonable", "printable"]
+
+_JOINER = "\u200d"  # holds emoji together
+
+
+def printable(text: object, most: int | None = None) -> str:
+    r"""A name from data for a terminal: control characters and changes of direction are shown.
+
+    Parameters
+    ----------
+    text : object
+        Shown as ``str`` has it.
+    most : int, optional
+        Characters beyond which it is cut.
+
+    Examples
+    --------
+    >>> print(printable("a\nb\x1b[0m"), printable("a long name", 6))
+    a\nb\x1b[0m a lon…
+    """
+    safe = "".join(
+        mark if mark.isprintable() or mark == _JOINER else ascii(mark)[1:-1] for mark in str(text)
+    )
+    return safe if most is None or len(safe) <= most else safe[: most - 1] + "…"
+
+
+def jsonable(value: Any, *, strict: bool = False, where: str = "value") -> Any:
+    """Only what JSON has a word for: a number that is missing or not finite becomes None.
+
+    Parameters
+    ----------
+    value : mappings, sequences, arrays, text, numbers, dates, paths, None
+        Numpy's and pandas' values become Python's own.
+    strict : bool
+        Whether a value of another kind is refused; it becomes text otherwise.
+    where : str
+        What the value is, for messages.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> jsonable({"gap": np.float64(0.25), "lower": np.nan, "rows": np.array([1, 2])})
+    {'gap': 0.25, 'lower': None, 'rows': [1, 2]}
+    """
+    if isinstance(value, Mapping):
+        plain = {
+            str(key): jsonable(part, strict=strict, where=f"{where}[{key!r}]")
+            for key, part in value.items()
+        }
+        if len(plain) < len(value):
+            raise ValueError(f"{where} must have names that differ as text, got {list(value)}.")
+        return plain
+    if hasattr(value, "tolist"):  # of numpy or pandas
+        is_time = getattr(value.dtype, "kind", "O") in "mM"
+        value = (value.astype(str) if is_time else value).tolist()
+    if isinstance(value, list | tuple):
+        return [
+            jsonable(part, strict=strict, where=f"{where}[{place}]")
+            for place, part in enumerate(value)
+        ]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or _is_missing(value):
+        return None
+    if isinstance(value, str | int | bool):
+        return value
+    if strict and not (isinstance(value, PurePath) or hasattr(value, "isoformat")):
+        raise TypeError(
+            f"{where} must be a mapping, a sequence, text, a number or None to be written as JSON, "
+            f"got {type(value).__name__}."
+        )
+    return str(value)
+
+
+def _is_missing(value: object) -> bool:
+    """Whether it is the missing value of pandas, which is not imported for that."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and (value is pandas.NA or value is pandas.NaT)

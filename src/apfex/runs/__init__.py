@@ -1,0 +1,45 @@
+"""What the command line does, from Python: a table on disk or in memory to a run.
+
+:func:`explore` (also ``apfex.explore``) makes a :class:`Run`: the front of a table, its report, and
+decisions for new rows; :func:`load_run` reads it from its folder, :func:`rerun` repeats it.
+:func:`audit_file` audits the decisions in a table, and :func:`check_gates` says whether to stop.
+Errors and warnings are :class:`RunError` and :class:`RunWarning`, which carry what they are about.
+"""
+
+from apfex.runs._audit import AuditData, AuditRun, audit_file, load_audit
+from apfex.runs._checks import Caveat, Leak
+from apfex.runs._columns import GroupCounts
+from apfex.runs._data import RunData
+from apfex.runs._errors import Argument, Predicting, RunError, RunWarning
+from apfex.runs._explore import explore
+from apfex.runs._folder import free_place
+from apfex.runs._gate import Checked, check_gates, read_rule
+from apfex.runs._predict import Predicted
+from apfex.runs._rerun import Rerun, rerun
+from apfex.runs._run import Run, load_run, rewrite_report
+
+__all__ = [
+    "Argument",
+    "AuditData",
+    "AuditRun",
+    "Caveat",
+    "Checked",
+    "GroupCounts",
+    "Leak",
+    "Predicted",
+    "Predicting",
+    "Rerun",
+    "Run",
+    "RunData",
+    "RunError",
+    "RunWarning",
+    "audit_file",
+    "check_gates",
+    "explore",
+    "free_place",
+    "load_audit",
+    "load_run",
+    "read_rule",
+    "rerun",
+    "rewrite_report",
+]

@@ -1,0 +1,227 @@
+"""CSV files: how one is written (encoding, separator, decimal mark), and reading its columns."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, final
+
+from apfex.runs._errors import Argument, RunError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "<NA>")
+"""What stands for no value in CSV. "None" does not: it can be the name of a group."""
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_SEPARATORS = (",", ";", "\t", "|")
+_SAMPLE = 200
+_COMMA, _DOT = re.compile(r"-?\d+,\d+"), re.compile(r"-?\d+\.\d+")
+
+
+@final
+@dataclass(frozen=True)
+class Dialect:
+    """What must be known to read the file; the rest of the file is taken to be alike."""
+
+    encoding: str
+    separator: str
+    decimal: str
+    columns: tuple[str, ...]
+
+    def describe(self) -> str:
+        """In words, where it is not the usual form."""
+        words = [] if self.encoding.startswith("utf-8") else [self.encoding.upper()]
+        if self.separator != ",":
+            words.append(f"separator {'tab' if self.separator == chr(9) else self.separator}")
+        if self.decimal != ".":
+            words.append("decimal comma")
+        return ", ".join(["CSV", *words])
+
+
+def read_dialect(path: Path, encoding: str | None) -> Dialect:
+    """Look at the first rows; nothing is guessed that is not certain or told."""
+    encoding = _check(encoding) if encoding else _marked(path)
+    with open_text(path, encoding) as stream:
+        try:
+            head = [line for line, _ in zip(stream, range(_SAMPLE), strict=False)]
+        except (UnicodeError, EOFError, OSError) as error:
+            raise unreadable(path, encoding, error) from error
+    if not "".join(head).strip():
+        raise RunError(f"{path} is empty: a row of column names and rows below it are needed.")
+    if not head[0].strip():
+        raise RunError(f"{path} begins with an empty line; the column names must come first.")
+    if "\0" in head[0]:
+        raise RunError(
+            f"{path} is not plain text; if it is UTF-16 without a mark, say so: ",
+            Argument("encoding", "utf-16-le"),
+        )
+    separator = max(_SEPARATORS, key=lambda mark: (_count(head[0], mark), mark == ","))
+    rows = list(csv.reader(head, delimiter=separator))
+    return Dialect(encoding, separator, _decimal(rows, separator), _named(rows[0]))
+
+
+def open_text(path: Path, encoding: str) -> IO[str]:
+    """The file as text, unpacked if it is gzipped."""
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding=encoding, newline="")
+    return path.open(encoding=encoding, newline="")
+
+
+def check_quotes(path: Path, dialect: Dialect) -> None:
+    """Refuse a quote that is never closed: all rows after it would be one cell.
+
+    An odd number of quotes says that there may be one; the rows are then looked at one by one.
+    """
+    with open_text(path, dialect.encoding) as stream:
+        try:
+            if sum(part.count('"') for part in iter(lambda: stream.read(1 << 20), "")) % 2 == 0:
+                return
+            stream.seek(0)
+            for _ in csv.reader(stream, delimiter=dialect.separator, strict=True):
+                pass
+        except (UnicodeError, EOFError, OSError) as error:
+            raise unreadable(path, dialect.encoding, error) from error
+        except csv.Error as error:
+            if "unexpected end of data" in str(error):
+                raise RunError(f"{path} has a quote that is never closed.") from error
+
+
+def read_csv(
+    path: Path,
+    dialect: Dialect,
+    columns: Sequence[str],
+    text: Collection[str] = (),
+    *,
+    verbatim: bool = False,
+) -> pa.Table:
+    """Some columns; those in ``text`` are text whatever they hold; verbatim: nothing is missing.
+
+    Types are those that all values of a column have. A row with more or fewer cells than the
+    header is an error: an unquoted separator would move values into the wrong column.
+    """
+    import pyarrow as pa
+
+    check_quotes(path, dialect)
+    missing = () if verbatim else MISSING
+    kinds = {name: pa.string() for name in columns if name in text}
+    table = _parse_csv(path, dialect, columns, kinds, missing)
+    dates = {f.name: pa.string() for f in table.schema if pa.types.is_temporal(f.type)}
+    if dates:  # as they stand, not as some calendar reads them
+        table = _parse_csv(path, dialect, columns, kinds | dates, missing)
+    if any(pa.types.is_binary(field.type) for field in table.schema):
+        raise unreadable(path, dialect.encoding, UnicodeError())
+    return table
+
+
+def _parse_csv(
+    path: Path,
+    dialect: Dialect,
+    columns: Sequence[str],
+    kinds: Mapping[str, pa.DataType],
+    missing: Sequence[str],
+) -> pa.Table:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    try:
+        return csv.read_csv(
+            str(path),
+            csv.ReadOptions(
+                column_names=list(dialect.columns),
+                skip_rows_after_names=1,
+                encoding="utf8" if dialect.encoding.startswith("utf-8") else dialect.encoding,
+            ),
+            csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
+            csv.ConvertOptions(
+                include_columns=list(columns),
+                column_types=dict(kinds),
+                null_values=list(missing),
+                strings_can_be_null=bool(missing),
+                decimal_point=dialect.decimal,
+            ),
+        )
+    except UnicodeError as error:
+        raise unreadable(path, dialect.encoding, error) from error
+    except (pa.ArrowInvalid, OSError) as error:
+        _check_decodes(path, dialect.encoding)
+        raise RunError(f"{path} cannot be read as CSV: {first_line(error)}") from error
+
+
+def _check_decodes(path: Path, encoding: str) -> None:
+    with open_text(path, encoding) as stream:
+        try:
+            while stream.read(1 << 20):
+                pass
+        except (UnicodeError, EOFError, OSError) as error:
+            raise unreadable(path, encoding, error) from error
+
+
+def first_line(error: Exception) -> str:
+    """What a library said, if it said much."""
+    said = str(error).splitlines()[0].removeprefix("CSV parse error: ")
+    return said[:120] + ("..." if len(said) > 120 else "")
+
+
+def unreadable(path: Path, encoding: str, error: Exception) -> RunError:
+    """What to do about a file that does not decode."""
+    if not isinstance(error, UnicodeError):
+        return RunError(f"{path} cannot be read: {error}.")
+    return RunError(
+        f"{path} is not {encoding.upper().removesuffix('-SIG')} text; name its encoding, for "
+        "instance ",
+        Argument("encoding", "cp1252"),
+        " (Windows) or latin-1, or save it as UTF-8.",
+        found=encoding.upper().removesuffix("-SIG"),
+    )
+
+
+def _marked(path: Path) -> str:
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        try:
+            start = stream.read(4)
+        except (OSError, EOFError) as error:
+            raise RunError(f"{path} cannot be read: {error}.") from error
+    return next((name for mark, name in _MARKS.items() if start.startswith(mark)), "utf-8")
+
+
+def _check(encoding: str) -> str:
+    try:
+        return codecs.lookup(encoding).name
+    except LookupError as error:
+        raise RunError(
+            Argument("encoding"),
+            " must be one that Python knows, such as utf-8, cp1252, latin-1 or utf-16, got "
+            f"'{encoding}'.",
+            found=encoding,
+        ) from error
+
+
+def _count(line: str, separator: str) -> int:
+    """Fields less one, separators inside quotes aside."""
+    return len(next(csv.reader([line], delimiter=separator), [""])) - 1
+
+
+def _decimal(rows: Sequence[Sequence[str]], separator: str) -> str:
+    """A comma where numbers have one; it needs another separator."""
+    if separator == ",":
+        return "."
+    cells = [cell.strip() for row in rows[1:] for cell in row]
+    commas, dots = (sum(1 for c in cells if form.fullmatch(c)) for form in (_COMMA, _DOT))
+    return "," if commas > dots else "."
+
+
+def _named(names: Sequence[str]) -> tuple[str, ...]:
+    """Names as they stand; a column without one, as an index that was written, gets a number."""
+    return tuple(name or f"column {place + 1}" for place, name in enumerate(names))

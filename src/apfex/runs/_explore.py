@@ -1,0 +1,304 @@
+"""From a table to a front that is measured on rows held back."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from apfex.plain import printable
+from apfex.runs._data import RunData, Task, prepare, warn_of_data
+from apfex.runs._errors import Argument, Part, RunError, RunWarning
+from apfex.runs._folder import MODEL, RUN, free_place, new_folder, new_record
+from apfex.runs._outcomes import spelled
+from apfex.runs._run import Run
+from apfex.runs._settings import (
+    Bins,
+    ExploreSettings,
+    Names,
+    as_names,
+    check_bins,
+    check_criteria,
+    check_max_gap,
+)
+
+if TYPE_CHECKING:
+    from apfex.estimator import APFExClassifier
+    from apfex.metrics import NotEstimableWarning
+
+_NAMED = 5
+
+
+Progress = Callable[[Literal["read", "training", "measuring"], RunData], object]
+
+
+def explore(
+    source: Any,
+    *,
+    label: str | None = None,
+    positive: object = None,
+    favorable: object = None,
+    sensitive: Names = (),
+    bins: Bins | None = None,
+    drop: Names = (),
+    weight: str | None = None,
+    criteria: Names = ("dp", "tpr"),
+    max_gap: float | Mapping[str, float] | None = None,
+    model: Names = "mlp",
+    search: str = "auto",
+    points: int = 16,
+    test_fraction: float = 0.25,
+    tolerance: float = 0.05,
+    confidence: float = 0.95,
+    seed: int = 0,
+    encoding: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    verbose: bool = False,
+) -> Run:
+    """Train the front of accuracy and fairness of a table, and measure it on rows held back.
+
+    Parameters
+    ----------
+    source : str, path or frame
+        A data set by its name, a CSV, Parquet or Arrow file, or a frame of pandas or polars.
+    label, positive : str, and a value
+        Column to predict, and its positive value; not needed for columns of 0 and 1.
+    favorable : value, optional
+        The outcome that a person would want, if it is not the positive one.
+    sensitive : str or sequence of str
+        Columns of those whom it must be fair to; they are no features.
+    bins : mapping from a sensitive column of numbers to where it is cut
+    drop : str or sequence of str
+        Columns that are no features, such as identifiers.
+    weight : str, optional
+        Column with weights of rows.
+    criteria : str or sequence of str
+        Gaps that count: "dp", "tpr", "fpr", "equalized_odds", ...
+    max_gap : float or mapping from criterion to float, optional
+        Bound of the point that is chosen; 0.05 for the first criterion by default.
+    model, search, points
+        As ``model``, ``search`` and ``n_points`` of :class:`~apfex.estimator.APFExClassifier`.
+    test_fraction : float
+        Share of rows that are held back, every group and label in proportion.
+    tolerance, confidence : float
+        Of the verdicts and intervals in the report.
+    seed : int
+        The same seed gives the same run.
+    encoding : str, optional
+        Of a CSV file that is not UTF-8.
+    out : path, optional
+        Folder to write while the run goes on, as ``run.save`` does at its end; if it is stopped
+        after the training, the model is kept in ``NAME.incomplete``.
+    progress : callable, optional
+        Called with a word and the :class:`RunData`: "read" when the data are read, "training" and
+        "measuring" before that begins.
+    verbose : bool
+        Whether a bar is drawn during the training.
+
+    Returns
+    -------
+    Run
+
+    Warns
+    -----
+    RunWarning
+        Of features that give the label away, of columns that only name rows, and of groups
+        without rows that count.
+
+    Examples
+    --------
+    >>> from apfex import explore, make_biased
+    >>> people = make_biased(n=400, random_state=0)
+    >>> table = people.X.assign(hired=people.y, sex=people.sensitive["sex"])
+    >>> run = explore(table, label="hired", sensitive="sex", criteria="dp", model="linear",
+    ...               search="members", points=3)
+    >>> run
+    <Run of frame: 400 rows, 3 points>
+    >>> run.predict(table.head(2), point=0)["prediction"].isin(["0", "1"]).all()
+    np.True_
+    >>> run.data.leaks, run.data.test_rows
+    ((), 100)
+    """
+    names = check_criteria(criteria)
+    is_named = isinstance(source, str | os.PathLike)
+    settings = ExploreSettings(
+        source=os.fspath(source) if is_named else None,
+        label=label,
+        positive=None if positive is None else spelled(positive),
+        favorable=None if favorable is None else spelled(favorable),
+        sensitive=as_names(sensitive),
+        bins=check_bins(bins),
+        drop=as_names(drop),
+        weight=weight,
+        criteria=names,
+        max_gap=check_max_gap(max_gap, names),
+        model=model if isinstance(model, str) else "+".join(model),
+        search=search,
+        points=points,
+        seed=seed,
+        test_fraction=test_fraction,
+        tolerance=tolerance,
+        confidence=confidence,
+        encoding=encoding,
+    )
+    return explore_with(settings, source, out, progress, verbose)
+
+
+def explore_with(
+    settings: ExploreSettings,
+    source: Any,
+    out: str | os.PathLike[str] | None,
+    progress: Progress | None,
+    verbose: bool,
+) -> Run:
+    """Do what the settings say; ``source`` is the frame where they name none."""
+    settings.check()
+    place = None if out is None else free_place(out)
+    task = prepare(settings, source)
+    tell = progress or (lambda *_: None)
+    tell("read", task.data)
+    warn_of_data(task)
+    if place is None:
+        return _train_and_measure(task, None, None, tell, verbose)
+    with new_folder(place) as draft:
+        run = _train_and_measure(task, draft, place, tell, verbose)
+    return replace(run, folder=place)
+
+
+def _train_and_measure(
+    task: Task, draft: Path | None, place: Path | None, tell: Progress, verbose: bool
+) -> Run:
+    """Fit, measure, and write each part as soon as it is there."""
+    from apfex.persistence import write_json
+    from apfex.report import describe_front
+
+    started, source, settings = time.monotonic(), task.source, task.settings
+    record = _draft_record(task)
+    if draft is not None:
+        write_json(draft / RUN, record)
+    tell("training", task.data)
+    clf = _fit(settings, source.favorable, source.rows(task.fit), verbose)
+    if draft is not None:
+        clf.save(draft / MODEL)
+    tell("measuring", task.data)
+    fresh = source.rows(task.test)
+    limits: dict[str, Any] = {"tolerance": settings.tolerance, "confidence": settings.confidence}
+    described = describe_front(
+        clf,
+        **fresh,
+        **limits,
+        title=f"Front of {source.name}",
+        source=f"{source.description}: {len(task.test):,} rows held back of {len(source.y):,}",
+        words=source.words,
+    )
+    record |= {
+        "finished": True,
+        "seconds": round(time.monotonic() - started, 1),
+        "results": results_of(described),
+    }
+    run = Run(record, None, clf, described, clf.audit(**fresh, **limits))
+    if draft is not None and place is not None:
+        run._write(draft, place)
+    return run
+
+
+def _fit(
+    settings: ExploreSettings, favorable: Any, rows: dict[str, Any], verbose: bool
+) -> APFExClassifier:
+    """Fit, with the warnings and errors of the classifier in the words of this room."""
+    from apfex.estimator import APFExClassifier
+    from apfex.metrics import NotEstimableWarning, NotMeasurableError
+
+    clf = APFExClassifier(
+        settings.criteria,
+        model=settings.models,
+        search=settings.search,  # pyright: ignore[reportArgumentType] - it checks
+        n_points=settings.points,
+        max_gap=dict(settings.max_gap),
+        favorable_label=favorable,
+        random_state=settings.seed,
+        verbose=int(verbose),
+    )
+    try:
+        with warnings.catch_warnings(record=True, action="always") as caught:
+            clf.fit(**rows)
+    except NotMeasurableError as error:
+        raise RunError(
+            Argument("criteria"),
+            f" {error.criterion} cannot be measured on the {error.n_rows:,} rows that choose the "
+            "points: a gap needs two groups with rows that count there. ",
+            *_REMEDY,
+            ", or choose other criteria.",
+            found=error.criterion,
+        ) from error
+    for one in caught:
+        message = one.message
+        if isinstance(message, NotEstimableWarning) and message.left_out:
+            warnings.warn(_left_out(message), stacklevel=5)
+        else:
+            warnings.warn_explicit(message, one.category, one.filename, one.lineno)
+    return clf.set_params(verbose=0)
+
+
+_REMEDY: list[Part] = [
+    "Put levels together (",
+    Argument("bins"),
+    " for numbers), add rows, or lower ",
+]
+_REMEDY.append(Argument("test_fraction"))
+
+
+def _left_out(warning: NotEstimableWarning) -> RunWarning:
+    """Groups that no gap counts, for those who do not call ``fit``."""
+    groups = "; ".join(f"{rate} of {_together(names)}" for rate, names in warning.left_out)
+    return RunWarning(
+        f"Among the {warning.n_rows:,} rows that choose the points, groups without rows that count "
+        f"are left out of the gaps: {groups}. ",
+        *_REMEDY,
+        ".",
+        found=warning.left_out,
+    )
+
+
+def _together(names: tuple[str, ...]) -> str:
+    """Names of groups, which have commas themselves."""
+    more = [f"{len(names) - _NAMED:,} more"] if len(names) > _NAMED else []
+    return " and ".join([*(printable(name, 80) for name in names[:_NAMED]), *more])
+
+
+def _draft_record(task: Task) -> dict[str, Any]:
+    """The record as far as it goes before training: enough to predict with the model alone."""
+    source = task.source
+    return new_record("explore", task.settings.to_dict(), task.data.to_dict()) | {
+        "finished": False,
+        "classes": list(source.classes),
+        "words": [source.words[label] for label in source.classes],
+        "favorable": source.favorable,
+        "features": dict(source.kinds),
+        "leaks": [leak.feature for leak in task.data.leaks],
+        "identifiers": list(task.data.identifiers),
+    }
+
+
+def results_of(described: Mapping[str, Any]) -> dict[str, Any]:
+    """What a repeated run must find again: figures of every point, where chosen and held back."""
+    return {
+        "point": described["chosen"],
+        "points": [
+            {
+                "error": point["error"],
+                **{f"{gap['criterion']} by {gap['by']}": gap["gap"] for gap in point["gaps"]},
+                "error when chosen": point["validation"]["error"],
+                **{
+                    f"{name} when chosen": gap["gap"]
+                    for name, gap in point["validation"]["gaps"].items()
+                },
+            }
+            for point in described["points"]
+        ],
+    }

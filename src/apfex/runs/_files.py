@@ -1,0 +1,275 @@
+"""Tables: CSV, Parquet and Arrow files, of which only columns asked for are read, and frames."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, final
+
+from apfex.plain import printable
+from apfex.runs._csv import Dialect, first_line, read_csv, read_dialect
+from apfex.runs._errors import Argument, RunError, nearest, unknown
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+Kind = Literal["csv", "parquet", "arrow"]
+ENDINGS: dict[str, Kind] = {
+    **dict.fromkeys((".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz"), "csv"),
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), "arrow"),
+}
+_INDEX = "__index_level_"  # how pandas calls an index without a name in a file
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table that can be read; made by :func:`open_table`.
+
+    Attributes
+    ----------
+    name : str
+        How messages call it.
+    columns : tuple of str
+    path : Path or None
+        Of a file; None for a frame.
+    kind : "csv", "parquet" or "arrow"
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    path: Path | None = None
+    kind: Kind = "arrow"
+    dialect: Dialect | None = None
+    rows: pa.Table | None = None
+
+    def describe(self) -> str:
+        """Name and form."""
+        if self.path is None:
+            return self.name
+        form = self.dialect.describe() if self.dialect else self.kind.capitalize()
+        return f"{printable(self.path.name)} ({form})"
+
+    def column(self, name: str, argument: str) -> str:
+        """The name, if there is such a column; an error that suggests the nearest otherwise."""
+        if name in self.columns:
+            return name
+        raise unknown(
+            name,
+            self.columns,
+            f"{self.name} has no column '{name}' (",
+            Argument(argument),
+            ")",
+            there="it has",
+        )
+
+    def names(self, given: str | Sequence[str], argument: str) -> list[str]:
+        """Columns from values that are names, or names with commas between."""
+        given = [given] if isinstance(given, str) else given
+        parts: list[str] = []
+        for value in given:
+            whole = [value] if value in self.columns else str(value).split(",")
+            parts += [part if part in self.columns else part.strip() for part in whole]
+        found = [self.column(part, argument) for part in parts if part]
+        if given and not found:
+            raise RunError(Argument(argument), " must name columns, got nothing.")
+        repeated = [name for name, n in Counter(found).items() if n > 1]
+        if repeated:
+            raise RunError(
+                Argument(argument),
+                f" must name a column once, got '{repeated[0]}' twice.",
+                found=repeated[0],
+            )
+        return found
+
+    def read(self, columns: Sequence[str] | None = None, text: Collection[str] = ()) -> Any:
+        """A pandas frame of some columns, or of all; those in ``text`` as text whatever they hold.
+
+        Rows are numbered from 0.
+        """
+        wanted = list(self.columns if columns is None else columns)
+        return _to_pandas(self._read(wanted, text), text)
+
+    def read_verbatim(self) -> pd.DataFrame:
+        """All columns as they stand: cells of CSV are text, also the empty ones."""
+        return self._read(self.columns, self.columns, verbatim=True).to_pandas(ignore_metadata=True)
+
+    def read_arrow(self) -> pa.Table:
+        """All columns with their types."""
+        return self._read(self.columns)
+
+    def sha256(self) -> str:
+        """Of the bytes of the file, or of the values of a frame."""
+        if self.path is None:
+            return _hash(self.read_arrow())
+        with self.path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+
+    def _read(
+        self, columns: Sequence[str], text: Collection[str] = (), *, verbatim: bool = False
+    ) -> pa.Table:
+        if self.rows is not None:
+            table = self.rows.select(list(columns))
+        elif self.dialect:
+            assert self.path is not None
+            table = read_csv(self.path, self.dialect, columns, text, verbatim=verbatim)
+        else:
+            assert self.path is not None
+            table = _read_stored(self.path, self.kind, columns)
+        if not table.num_rows:
+            raise RunError(f"{self.name} has column names, but no rows.")
+        return table
+
+
+def open_table(source: Any, encoding: str | None = None) -> Table:
+    """Look at a file or a frame: what it is, and which columns it has."""
+    is_file = isinstance(source, str | os.PathLike)
+    table = _open_file(Path(source), encoding) if is_file else _open_frame(source)
+    repeated = sorted(name for name, count in Counter(table.columns).items() if count > 1)
+    if repeated:
+        raise RunError(
+            f"{table.name} has two columns named '{repeated[0]}'; rename one.", found=repeated[0]
+        )
+    return table
+
+
+def kind_of(path: Path) -> Kind:
+    """The form of a file by the end of its name."""
+    ending = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
+    kind = ENDINGS.get(ending.lower())
+    if kind is None:
+        raise RunError(
+            f"{path} must end in {', '.join(ENDINGS)}, so that its form is known; save a "
+            "spreadsheet as CSV."
+        )
+    return kind
+
+
+def _open_file(path: Path, encoding: str | None) -> Table:
+    _check_there(path)
+    kind = kind_of(path)
+    try:
+        if kind == "csv":
+            dialect = read_dialect(path, encoding)
+            return Table(str(path), dialect.columns, path, kind, dialect)
+        return Table(str(path), _stored_columns(path, kind), path, kind)
+    except PermissionError as error:
+        raise RunError(f"{path} may not be read: {error.strerror}.") from error
+
+
+def _open_frame(frame: Any) -> Table:
+    """Pandas or polars, through Arrow: it is then read just as its Parquet file would be."""
+    import pyarrow as pa
+
+    if hasattr(frame, "to_arrow"):
+        rows = frame.to_arrow()
+    elif hasattr(frame, "iloc") and hasattr(frame, "columns"):
+        try:
+            named = frame.set_axis([str(name) for name in frame.columns], axis=1)
+            rows = pa.Table.from_pandas(named, preserve_index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise RunError(
+                f"The frame has a column whose values are not of one kind: {first_line(error)}."
+            ) from error
+        except ValueError as error:  # two columns of one name
+            raise RunError(f"The frame cannot be read: {error}.") from error
+    else:
+        raise TypeError(
+            f"A table must be a file, or a frame of pandas or polars, got {type(frame).__name__}."
+        )
+    return Table("the frame", tuple(rows.column_names), rows=rows)
+
+
+def _check_there(path: Path) -> None:
+    if path.is_dir():
+        raise RunError(f"{path} is a folder; name a CSV, Parquet or Arrow file.")
+    if not path.exists():
+        near = nearest(path.name, _neighbours(path))
+        hint = f"; did you mean {path.with_name(near)}?" if near else "."
+        raise RunError(f"There is no file {path}{hint}", suggestion=near)
+
+
+def _neighbours(path: Path) -> list[str]:
+    try:
+        return [other.name for other in path.parent.iterdir() if other.is_file()]
+    except OSError:
+        return []
+
+
+def _stored_columns(path: Path, kind: Kind) -> tuple[str, ...]:
+    """Column names of a Parquet or Arrow file, without the index that pandas may have added."""
+    import pyarrow as pa
+
+    try:
+        names = _schema(path, kind).names
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise RunError(f"{path} is no {kind.capitalize()} file, or a damaged one.") from error
+    return tuple(name for name in names if not name.startswith(_INDEX))
+
+
+def _read_stored(path: Path, kind: Kind, columns: Sequence[str]) -> pa.Table:
+    """Some columns of a Parquet or Arrow file."""
+    import pyarrow as pa
+
+    try:
+        if kind == "arrow":
+            return _open_arrow(path).read_all().select(list(columns))
+        import pyarrow.parquet as pq
+
+        return pq.ParquetFile(path).read(columns=list(columns))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise RunError(f"{path} cannot be read: {first_line(error)}") from error
+
+
+def _schema(path: Path, kind: Kind) -> Any:
+    if kind == "arrow":
+        return _open_arrow(path).schema
+    import pyarrow.parquet as pq
+
+    return pq.read_schema(path)
+
+
+def _open_arrow(path: Path) -> Any:
+    import pyarrow as pa
+
+    source = pa.memory_map(str(path))
+    try:
+        return pa.ipc.open_file(source)
+    except pa.ArrowInvalid:
+        source.seek(0)
+        return pa.ipc.open_stream(source)
+
+
+def _to_pandas(table: pa.Table, text: Collection[str] = ()) -> pd.DataFrame:
+    """A frame; text comes as categories, which takes little room however many rows there are."""
+    import pyarrow as pa
+
+    words = [
+        field.name
+        for field in table.schema
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
+    ]
+    frame = table.to_pandas(
+        ignore_metadata=True, categories=words, split_blocks=True, self_destruct=True
+    )
+    for name in text:
+        if name not in words:
+            values = frame[name]
+            frame[name] = values.astype("str").where(values.notna())
+    return frame
+
+
+def _hash(rows: pa.Table) -> str:
+    import pyarrow as pa
+
+    digest = hashlib.sha256()
+    for batch in rows.combine_chunks().replace_schema_metadata().to_batches():
+        digest.update(batch.schema.serialize())
+        digest.update(batch.serialize(memory_pool=pa.default_memory_pool()))
+    return digest.hexdigest()

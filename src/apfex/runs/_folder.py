@@ -1,0 +1,250 @@
+"""Run folders: whole when they appear, with a record of what was done on which data, and how."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from itertools import count
+from pathlib import Path
+from typing import Any, Literal
+
+from apfex.plain import printable
+from apfex.runs._columns import Kind
+from apfex.runs._errors import Argument, Predicting, RunError, RunWarning
+from apfex.runs._settings import fits
+
+MODEL, FRONT, AUDIT, REPORT, RUN = "model", "front.json", "audit.json", "report.html", "run.json"
+KIND, SCHEMA_VERSION = "apfex.run", 1
+_PACKAGES = ("apfex", "numpy", "pandas", "pyarrow", "scikit-learn", "scipy", "torch")
+_TREES = ("xgboost", "xgboost-cpu")
+
+
+def free_place(out: str | os.PathLike[str] | None, name: str = "run") -> Path:
+    """Where a run goes: where the user says, if nothing is there, or ``apfex-NAME`` with a number.
+
+    Nothing is ever replaced.
+
+    Examples
+    --------
+    >>> free_place(None, "some/where/people.csv").name.startswith("apfex-people")
+    True
+    """
+    if out is None:
+        stem = f"apfex-{_simple(name)}"
+        numbered = (Path(stem if n == 1 else f"{stem}-{n}") for n in count(1))
+        return next(place for place in numbered if not place.exists())
+    place = Path(out)
+    if place.is_dir() and not any(place.iterdir()):
+        return place
+    if place.exists() or place.is_symlink():
+        raise RunError(
+            f"{place} exists already; name another folder (",
+            Argument("out"),
+            "), or remove it.",
+            found=place,
+        )
+    return place
+
+
+@contextmanager
+def new_folder(place: Path) -> Iterator[Path]:
+    """A folder to write into, which gets its name only when all went well.
+
+    After an error or Ctrl-C a model that was finished is kept in ``NAME.incomplete``, with the
+    record that predicting needs; anything else is removed. A warning says so.
+    """
+    draft = _draft(place)
+    try:
+        yield draft
+        _publish(draft, place)
+    except BaseException as error:
+        if (draft / MODEL).is_dir():
+            kept = _kept(draft, place)
+            said = "Not finished: there is no report, but the model is whole: "
+            warnings.warn(RunWarning(said, Predicting(kept), found=kept), stacklevel=2)
+        else:
+            shutil.rmtree(draft, ignore_errors=True)
+            if isinstance(error, KeyboardInterrupt):
+                warnings.warn(RunWarning("Not finished: nothing is kept."), stacklevel=2)
+        raise
+
+
+def _draft(place: Path) -> Path:
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}.", suffix=".draft"))
+    except (OSError, ValueError) as error:
+        raise RunError(
+            f"{place} cannot be made: {getattr(error, 'strerror', None) or error}; name another "
+            "folder (",
+            Argument("out"),
+            ").",
+            found=place,
+        ) from error
+    draft.chmod(0o777 & ~_umask())
+    return draft
+
+
+def _publish(draft: Path, place: Path) -> None:
+    try:
+        draft.rename(place)
+    except OSError as error:
+        raise RunError(
+            f"{place} has come to exist in the meantime: {error.strerror}.", found=place
+        ) from error
+
+
+def _kept(draft: Path, place: Path) -> Path:
+    names = (f"{place.name}.incomplete" + (f"-{n}" if n > 1 else "") for n in count(1))
+    kept = next(p for p in map(place.with_name, names) if not p.exists())
+    draft.rename(kept)
+    return kept
+
+
+def _simple(name: str) -> str:
+    """Letters, digits and dashes of a file's stem."""
+    stem = Path(name).stem
+    simple = "".join(mark if mark.isalnum() or mark in "-_" else "-" for mark in stem)
+    return simple.strip("-")[:60] or "run"
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def new_record(
+    command: str, settings: Mapping[str, Any], data: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The parts of ``run.json`` that every run has."""
+    return {
+        "kind": KIND,
+        "schema_version": SCHEMA_VERSION,
+        "command": command,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "finished": True,
+        "versions": versions(),
+        "settings": dict(settings),
+        "data": dict(data),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Of all that results depend on."""
+    found = {
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+    }
+    for name in (*_PACKAGES, *_TREES):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def read_record(
+    run: str | os.PathLike[str], command: str | None = None
+) -> tuple[Path, dict[str, Any]]:
+    """The folder of a run and its record, if it has the shape of one.
+
+    Parameters
+    ----------
+    run : path
+        Of the folder, or of the file.
+    command : str, optional
+        Which the run must be of.
+    """
+    from apfex.persistence import read_json
+
+    path = Path(run)
+    file = path / RUN if path.is_dir() else path
+    if not path.exists():
+        raise RunError(f"There is no run {path}.")
+    if not file.exists():
+        raise RunError(f"{path} is no run of apfex: it has no {RUN}, so it was not finished.")
+    record = read_json(file)
+    if not isinstance(record, dict) or record.get("kind") != KIND:
+        raise RunError(f"{file} is no record of a run of apfex.")
+    if record.get("schema_version") != SCHEMA_VERSION:
+        raise RunError(
+            f"{file} has schema_version {record.get('schema_version')!r}, this apfex reads "
+            f"{SCHEMA_VERSION}; use the version that wrote it (apfex {_writer(record)}).",
+            found=record.get("schema_version"),
+        )
+    if command is not None and record.get("command") != command:
+        raise RunError(
+            f"{file} is of `apfex {record.get('command')}`, not of `apfex {command}`.",
+            found=record.get("command"),
+        )
+    _check_shape(record, file)
+    return file.parent, record
+
+
+def check_finished(record: Mapping[str, Any], folder: Path) -> None:
+    """Refuse a run that was stopped with its model whole, but nothing measured."""
+    if not record.get("finished", True):
+        raise RunError(
+            f"{folder} was stopped before its points were measured: it has no figures and no "
+            "report, only the model, with which this works: ",
+            Predicting(folder),
+            ". Explore the data again for the rest.",
+        )
+
+
+def _writer(record: Mapping[str, Any]) -> str:
+    found = record.get("versions")
+    return found.get("apfex", "unknown") if isinstance(found, dict) else "unknown"
+
+
+def _check_shape(record: Mapping[str, Any], file: Path) -> None:
+    """Refuse a record that lacks parts, or has others, with the first that is wrong."""
+    is_front = record.get("command") == "explore"
+    is_whole = is_front and record.get("finished", True) in (True, None)
+    rules = {**_EVERY, **(_EXPLORE if is_front else {}), **(_FINISHED if is_whole else {})}
+    for part, (hint, wanted) in rules.items():
+        value: Any = record
+        for name in part.split("."):
+            value = value.get(name) if isinstance(value, dict) else None
+        if not fits(value, hint) or (value in ([], {}) and part in _NOT_EMPTY):
+            raise RunError(
+                f"{file} is damaged: {part} must be {wanted}, got {printable(repr(value), 40)}; "
+                "take it from a copy, or do the run again.",
+                found=value,
+            )
+    for part in ("classes", "words") if is_front else ():
+        pair = record[part]
+        if len(pair) != 2 or pair[0] == pair[1] or type(pair[0]) is not type(pair[1]):
+            raise RunError(
+                f"{file} is damaged: {part} must be two labels, got {pair!r}.", found=pair
+            )
+
+
+_EVERY: dict[str, tuple[Any, str]] = {
+    "command": (Literal["explore", "audit"], "explore or audit"),
+    "versions": (Mapping[str, str], "names of packages and their versions"),
+    "settings": (dict, "the options of the run"),
+    "data.name": (str, "the name of the data"),
+    "data.path": (str | None, "a file, or null"),
+    "data.sha256": (str, "a checksum"),
+    "data.rows": (int, "a number of rows"),
+    "finished": (bool | None, "true or false"),
+}
+_EXPLORE: dict[str, tuple[Any, str]] = {
+    "classes": (Sequence[str | int], "two labels"),
+    "words": (Sequence[str], "the words for two labels"),
+    "features": (Mapping[str, Kind], "columns, each number, text or boolean"),
+}
+_FINISHED: dict[str, tuple[Any, str]] = {
+    "results.point": (int, "the place of a point"),
+    "results.points": (Sequence[Mapping[str, float | None]], "the figures of every point"),
+}
+_NOT_EMPTY = ("features", "results.points")

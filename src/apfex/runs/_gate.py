@@ -1,0 +1,304 @@
+"""Gates: rules such as ``dp_gap.lower > 0.05``, read by a small grammar and never evaluated.
+
+rule   = verdict | gap [ "[" level "]" ] [ "." column ] sign number
+gap    = criterion "_gap" | "any_gap"
+column = "gap" | "lower" | "upper" | "p_value" | "p_adjusted"
+sign   = ">" | ">=" | "<" | "<="
+
+Rules that are checked together are one gate, corrected for the number of gaps that it looks at.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from apfex.plain import printable
+from apfex.runs._errors import Argument, RunError, unknown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from apfex.auditing import Audit
+
+_COLUMNS = ("gap", "lower", "upper", "p_value", "p_adjusted")
+_VERDICTS = ("violation", "inconclusive")
+_SIGNS: Mapping[str, Callable[[Any, float], Any]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+_RULE = re.compile(
+    r"(?P<criterion>\w+?)_gap\s*"
+    r"(\[(?P<by>.+)\]\s*)?"
+    r"(\.\s*(?P<column>\w+)\s*)?"
+    r"(?P<sign>>=|<=|>|<)\s*"
+    r"(?P<bound>\d*\.?\d+(e-?\d+)?)"
+)
+_NOT_ESTIMABLE = "not estimable"
+
+
+@final
+@dataclass(frozen=True)
+class Rule:
+    """What must not be the case; made by :func:`read_rule`."""
+
+    text: str
+    criterion: str = "any"
+    by: str | None = None
+    column: str = "gap"
+    sign: str = ">"
+    bound: float = 0.0
+    verdict: str | None = None
+
+    def rows(self, gaps: pd.DataFrame) -> pd.DataFrame:
+        """The gaps that the rule is about; an error where there are none."""
+        wanted = {"criterion": None if self.criterion == "any" else self.criterion, "by": self.by}
+        for column, value in wanted.items():
+            known = gaps[column].unique().tolist()
+            if value is not None and value not in known:
+                raise unknown(
+                    value,
+                    known,
+                    Argument("fail_on"),
+                    f" '{self.text}': the {'criterion' if column == 'criterion' else 'grouping'} "
+                    f"'{value}' is not audited",
+                    there="audited are",
+                )
+            gaps = gaps if value is None else gaps.loc[gaps[column].eq(value)]
+        return gaps
+
+    @property
+    def is_test(self) -> bool:
+        """Whether it asks if gaps are surely above a bound, which many rows make likely."""
+        return self.verdict is not None or (self.column == "lower" and self.sign in (">", ">="))
+
+    def bound_in(self, tolerance: float) -> float:
+        """What a gap must be surely above; a lower end of just the bound counts for ``>=``."""
+        if self.verdict is not None:
+            return tolerance
+        return math.nextafter(self.bound, -1.0) if self.sign == ">=" else self.bound
+
+    def holds(self, rows: Any) -> pd.Series:
+        """Where it holds, each row by itself."""
+        if self.verdict is not None:
+            return rows["verdict"] == self.verdict
+        return _SIGNS[self.sign](rows[self.column], self.bound)
+
+    def holds_among(self, rows: Any, looked: Looked) -> pd.Series:
+        """Where it holds once all that the gate looks at is taken together."""
+        if self.is_test:
+            bound = self.bound_in(looked.tolerance)
+            sure = rows.index.map(lambda row: looked.above[row, bound]).to_series(rows.index)
+            if self.verdict != "inconclusive":
+                return sure.astype(bool)
+            unsure = (rows["verdict"] == "violation") & ~sure.astype(bool)
+            return self.holds(rows) | unsure
+        if self.column == "p_value":
+            return _SIGNS[self.sign](looked.p_values.loc[rows.index], self.bound)
+        return self.holds(rows)
+
+    def n_tests(self, looked: Looked) -> int:
+        """Gaps that it is corrected for."""
+        if self.is_test:
+            return len(looked.above)
+        return len(looked.p_values) if self.column == "p_value" else 1
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Looked:
+    """All that the rules of a gate look at: rows and bounds, and p-values adjusted (Holm)."""
+
+    tolerance: float
+    above: Mapping[tuple[int, float], bool]
+    p_values: pd.Series
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """A rule, the rows where it holds, those that cannot be estimated, and whether it stops.
+
+    ``alone`` are rows where it holds for each by itself, but not once all ``n_tests`` gaps that the
+    gate looks at are taken together.
+    """
+
+    rule: Rule
+    hit: bool
+    holds: pd.DataFrame
+    unknown: pd.DataFrame
+    alone: pd.DataFrame
+    n_tests: int
+
+    def lines(self, most: int = 3) -> list[str]:
+        """What to tell the user."""
+        found = [
+            f"{row['criterion']} by {printable(row['by'])}: {row['gap']:.3f} "
+            f"({row['lower']:.3f} to {row['upper']:.3f})"
+            for row in self.holds.sort_values("gap", ascending=False).to_dict("records")
+        ]
+        found += [
+            f"{row['criterion']} by {printable(row['by'])}: {_NOT_ESTIMABLE}, too few rows"
+            for row in self.unknown.to_dict("records")
+        ]
+        found += [
+            f"{row['criterion']} by {printable(row['by'])}: only by itself, not among "
+            f"{self.n_tests} gaps"
+            for row in self.alone.to_dict("records")
+        ]
+        more = [f"and {len(found) - most} more"] if len(found) > most else []
+        return found[:most] + more
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "rule": self.rule.text,
+            "hit": self.hit,
+            "gaps": self.holds.to_dict("records"),
+            "not_estimable": self.unknown.filter(["criterion", "by"]).to_dict("records"),
+            "only_by_itself": self.alone.filter(["criterion", "by"]).to_dict("records"),
+            "corrected_for": self.n_tests,
+        }
+
+
+@final
+@dataclass(frozen=True)
+class Gate:
+    """All rules of a command: a single answer, so that they are corrected together (Holm).
+
+    A gate that asks whether any of 14 gaps is surely above a bound would be hit by chance far more
+    often than each gap. What is asked of lower ends and verdicts is therefore asked by
+    :meth:`apfex.auditing.Audit.exceeds`, and p-values are adjusted for all that are compared.
+    """
+
+    rules: Sequence[Rule]
+
+    def check(
+        self,
+        gaps: pd.DataFrame,
+        tolerance: float,
+        exceeds: Callable[[list[tuple[int, float]]], list[bool]],
+        *,
+        allow_not_estimable: bool,
+    ) -> list[Checked]:
+        """What each rule finds in the gaps of an audit."""
+        looked = self._look(gaps, tolerance, exceeds)
+        found = []
+        for rule in self.rules:
+            rows = rule.rows(gaps)
+            unknown = rows["verdict"] == _NOT_ESTIMABLE
+            holds = rule.holds_among(rows, looked) & ~unknown
+            alone = rule.holds(rows) & ~holds & ~unknown
+            hit = bool(holds.any() or (unknown.any() and not allow_not_estimable))
+            held, unknown, alone = (rows.loc[part] for part in (holds, unknown, alone))
+            found.append(Checked(rule, hit, held, unknown, alone, rule.n_tests(looked)))
+        return found
+
+    def _look(
+        self,
+        gaps: pd.DataFrame,
+        tolerance: float,
+        exceeds: Callable[[list[tuple[int, float]]], list[bool]],
+    ) -> Looked:
+        import pandas as pd
+
+        from apfex.auditing import holm
+
+        asked = dict.fromkeys(
+            (row, rule.bound_in(tolerance))
+            for rule in self.rules
+            if rule.is_test
+            for row in rule.rows(gaps).index
+        )
+        compared = [
+            row
+            for rule in self.rules
+            if not rule.is_test and rule.column == "p_value"
+            for row in rule.rows(gaps).index
+        ]
+        p_values = gaps.loc[list(dict.fromkeys(compared)), "p_value"]
+        return Looked(
+            tolerance,
+            dict(zip(asked, exceeds(list(asked)), strict=True)),
+            pd.Series(holm(p_values.tolist()), p_values.index, dtype=float),
+        )
+
+
+def check_gates(
+    audit: Audit, fail_on: str | Rule | Sequence[str | Rule], *, allow_not_estimable: bool = False
+) -> tuple[Checked, ...]:
+    """What rules find in an audit, all of them taken together as one gate.
+
+    Parameters
+    ----------
+    audit : Audit
+    fail_on : str or sequence of str
+        Rules, such as "dp_gap > 0.1", "dp_gap[sex x race].lower > 0.05" or "violation"; those of
+        :func:`read_rule`, too.
+    allow_not_estimable : bool
+        Whether gaps pass that too few rows speak of; a rule is hit by them otherwise.
+
+    Returns
+    -------
+    tuple of Checked
+        One for each rule; ``hit`` says whether it stops.
+
+    Examples
+    --------
+    >>> from apfex import audit
+    >>> sex, decided = ["F"] * 200 + ["M"] * 200, [0, 0, 0, 1] * 50 + [0, 1] * 100
+    >>> result = audit(None, decided, sensitive_features={"sex": sex}, criteria="dp")
+    >>> [checked.hit for checked in check_gates(result, ["dp_gap.lower > 0.1", "dp_gap > 0.5"])]
+    [True, False]
+    """
+    given = [fail_on] if isinstance(fail_on, str | Rule) else fail_on
+    gate = Gate([rule if isinstance(rule, Rule) else read_rule(rule) for rule in given])
+    return tuple(
+        gate.check(
+            audit.gaps,
+            audit.settings.tolerance,
+            audit.exceeds,
+            allow_not_estimable=allow_not_estimable,
+        )
+    )
+
+
+def read_rule(text: str) -> Rule:
+    """Read a rule, or say what is wrong with it; see :func:`check_gates`.
+
+    Examples
+    --------
+    >>> read_rule("tpr_gap[sex].upper > 0.2").bound
+    0.2
+    """
+    from apfex.metrics import CRITERIA, read_criteria
+
+    if text.strip() in _VERDICTS:
+        return Rule(text.strip(), verdict=text.strip())
+    match = _RULE.fullmatch(text.strip())
+    if match is None:
+        raise RunError(
+            Argument("fail_on"),
+            " must read as 'dp_gap > 0.1', 'dp_gap.lower > 0.05', 'tpr_gap[sex].upper > 0.2' or "
+            f"'violation', got '{text}'.",
+            found=text,
+        )
+    criterion, column = match["criterion"], match["column"] or "gap"
+    if criterion != "any" and criterion not in CRITERIA:
+        raise _no_such(text, f"{criterion}_gap", [f"{name}_gap" for name in (*CRITERIA, "any")])
+    if column not in _COLUMNS:
+        raise _no_such(text, column, _COLUMNS)
+    criterion = criterion if criterion == "any" else read_criteria(criterion)[0]
+    by = None if match["by"] is None else match["by"].strip()
+    return Rule(text.strip(), criterion, by, column, match["sign"], float(match["bound"]))
+
+
+def _no_such(text: str, found: str, known: Sequence[str]) -> RunError:
+    said = f" '{text}': there is no {found}"
+    return unknown(found, known, Argument("fail_on"), said, there="known are")

@@ -1,0 +1,198 @@
+"""Labels and decisions of a file as 0 and 1; nothing is guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from apfex.runs._errors import Argument, RunError, listed, unknown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MISSING = -1
+_NUMBERS, _BOOLEANS = ("0", "1"), ("False", "True")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A column as codes; made by :func:`read_outcomes`.
+
+    Attributes
+    ----------
+    name : str
+    codes : int64 array of shape [n]
+        1 for the positive value, 0 for any other, -1 where there is none.
+    positive, negative : str
+        The values as they are written; of several others "not" and the positive one.
+    """
+
+    name: str
+    codes: np.ndarray
+    positive: str
+    negative: str
+
+    @property
+    def missing(self) -> int:
+        """Rows without a value."""
+        return int((self.codes == MISSING).sum())
+
+    @property
+    def share(self) -> float:
+        """Positive rows of those with a value."""
+        return float((self.codes[self.codes != MISSING] == 1).mean())
+
+
+def read_outcomes(columns: Mapping[str, pd.Series], positive: str | None) -> list[Outcome]:
+    """Columns of 0 and 1 as they are, others by the positive value.
+
+    Parameters
+    ----------
+    columns : mapping from the argument that named a column to the column
+        One at least must have the positive value; another may be of 0 and 1, or, as where a model
+        decides against everybody, have only other values of the first.
+    positive : str, optional
+        The positive value as it is written; all others are 0.
+    """
+    found = [_Values.of(argument, column) for argument, column in columns.items()]
+    whole = [values.words for values in found if positive and values.find(positive)]
+    if positive is not None and not whole:
+        raise _no_value(positive, found)
+    return [values.outcome(positive, whole) for values in found]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Values:
+    """The values of a column, in words."""
+
+    argument: str
+    name: str
+    words: Sequence[str]
+    codes: np.ndarray
+
+    @staticmethod
+    def of(argument: str, column: pd.Series) -> _Values:
+        import pandas as pd
+
+        name = str(column.name)
+        if is_score(column):
+            numbers = column.dropna()
+            raise RunError(
+                Argument(argument),
+                f" {name} must hold labels, got numbers from {numbers.min():.4g} to "
+                f"{numbers.max():.4g}, such as {numbers.iloc[0]:.4g}.",
+                found=f"{numbers.iloc[0]:.4g}",
+            )
+        codes, values = pd.factorize(column)
+        if not len(values):
+            raise RunError(Argument(argument), f" {name} has no values at all.")
+        return _Values(argument, name, [spelled(value) for value in values], codes)
+
+    def find(self, positive: str) -> str | None:
+        """The value that is meant: 1.0 is 1, and true may be written in any case."""
+        forms = [positive]
+        if set(self.words) <= {*_BOOLEANS}:
+            forms.append(positive.capitalize())
+        with suppress(ValueError):
+            forms.append(spelled(float(positive)))
+        return next((form for form in forms if form in self.words), None)
+
+    def outcome(self, positive: str | None, whole: Sequence[Sequence[str]]) -> Outcome:
+        """Codes by the positive value, which other columns have."""
+        chosen = self.find(positive) if positive is not None else None
+        if chosen is None and any(set(self.words) <= set(words) for words in whole):
+            chosen = positive
+        for plain in (_NUMBERS, _BOOLEANS):
+            if chosen is None and set(self.words) <= {*plain}:
+                chosen = plain[1]
+        if chosen is None:
+            raise self._unclear()
+        self._check_spelling(chosen)
+        codes = np.array([*(int(word == chosen) for word in self.words), MISSING])[self.codes]
+        return Outcome(self.name, codes, chosen, self._negative(chosen))
+
+    def _check_spelling(self, positive: str) -> None:
+        """Refuse a value that is the positive one but for case or blanks: it would count as 0."""
+        same = positive.strip().casefold()
+        for word in self.words:
+            if word != positive and word.strip().casefold() == same:
+                raise RunError(
+                    Argument(self.argument),
+                    f" {self.name} spells one value in two ways, '{positive}' and '{word}': write "
+                    "it alike in all rows.",
+                    found=word,
+                )
+
+    def _negative(self, positive: str) -> str:
+        others = [word for word in self.words if word != positive]
+        for plain in (_NUMBERS, _BOOLEANS):
+            if positive in plain and set(self.words) <= {*plain}:
+                return plain[1 - plain.index(positive)]
+        return others[0] if len(others) == 1 else f"not {positive}"
+
+    def _unclear(self) -> RunError:
+        words = sorted(self.words)
+        return RunError(
+            Argument(self.argument),
+            f" {self.name} holds {len(words):,} values ({listed(words)}): say which one is "
+            "positive, for instance ",
+            Argument("positive", words[-1]),
+            found=tuple(words),
+        )
+
+
+def spelled(value: Any) -> str:
+    """A value as a user would write it."""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        value = int(value)
+    return str(value)
+
+
+def is_score(column: pd.Series) -> bool:
+    """Whether a column holds numbers that are no labels."""
+    if getattr(column.dtype, "kind", "O") != "f":
+        return False
+    values = column.dropna().to_numpy()
+    return bool((values != np.floor(values)).any())
+
+
+def _no_value(positive: str, found: Sequence[_Values]) -> RunError:
+    return unknown(
+        positive,
+        sorted({word for values in found for word in values.words}),
+        Argument("positive"),
+        f" '{positive}' is no value of {' or '.join(values.name for values in found)}",
+    )
+
+
+def check_decided(column: pd.Series) -> None:
+    """Refuse scores where decisions are wanted."""
+    if is_score(column):
+        low, high = column.min(), column.max()
+        raise RunError(
+            Argument("prediction"),
+            f" {column.name} must hold decisions, got numbers from {low:.3g} to {high:.3g}. Are "
+            "they scores? Then say from which on it is decided, for instance ",
+            Argument("threshold", 0.5 if 0 <= low <= high <= 1 else 0),
+            found=(low, high),
+        )
+
+
+def decide(column: pd.Series, threshold: float) -> tuple[Outcome, np.ndarray]:
+    """Decisions by scores, and the scores."""
+    if getattr(column.dtype, "kind", "O") not in "iuf":
+        raise RunError(
+            Argument("threshold"),
+            f" needs numbers, but {column.name} holds none.",
+            found=column.name,
+        )
+    score = column.to_numpy(np.float64)
+    codes = np.where(np.isnan(score), MISSING, score >= threshold)
+    name = str(column.name)
+    return Outcome(name, codes, f"{name} from {threshold:g} on", f"{name} below"), score

@@ -1,0 +1,99 @@
+"""Labels and decisions: 0 and 1 as they are, anything else by what the user says."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apfex.runs import RunError
+from apfex.runs._outcomes import read_outcomes
+
+
+def one(values, positive=None):
+    return read_outcomes({"label": pd.Series(values, name="paid")}, positive)[0]
+
+
+@pytest.mark.parametrize(
+    "values", [[0, 1, 1], [0.0, 1.0, 1.0], ["0", "1", "1"], [False, True, True]]
+)
+@pytest.mark.parametrize("as_category", [False, True])
+def test_zero_and_one_are_taken_as_they_are(values, as_category):
+    series = pd.Series(values, name="paid", dtype="category" if as_category else None)
+    assert read_outcomes({"label": series}, None)[0].codes.tolist() == [0, 1, 1]
+
+
+@given(st.lists(st.sampled_from(["yes", "no", "perhaps"]), min_size=1), st.data())
+def test_codes_are_one_exactly_at_the_positive_value(values, data):
+    positive = data.draw(st.sampled_from(values))
+    found = one(values, positive)
+    assert found.codes.tolist() == [int(value == positive) for value in values]
+    assert found.share == np.mean([value == positive for value in values])
+
+
+@pytest.mark.parametrize(
+    ("values", "positive", "codes"),
+    [
+        ([1, 2, 2], "1", [1, 0, 0]),
+        ([1.0, 2.0, 2.0], "1.0", [1, 0, 0]),
+        ([True, False], "true", [1, 0]),
+        ([0, 1], "0", [1, 0]),
+        ([" >50K", "<=50K"], " >50K", [1, 0]),
+    ],
+)
+def test_a_value_is_meant_as_it_is_written(values, positive, codes):
+    assert one(values, positive).codes.tolist() == codes
+
+
+def test_missing_values_are_counted():
+    found = one(["yes", None, "no", np.nan], "yes")
+    assert found.codes.tolist() == [1, -1, 0, -1]
+    assert found.missing == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "positive", "words"),
+    [
+        (["yes", "no"], None, r"holds 2 values \(no, yes\).*positive='yes'"),
+        (list("abcde"), None, r"holds 5 values \(a, b, c, d, e\)"),
+        ([f"v{i:03}" for i in range(100)], None, "and 88 more"),
+        (["yes", "no"], "Yess", "did you mean 'yes'"),
+        (["yes", "no"], "maybe", "there are no, yes"),
+        ([0, 1], "2", "no value of paid"),
+        ([0.25, 0.5], None, "must hold labels, got numbers from 0.25 to 0.5"),
+        ([None, None], None, "no values at all"),
+        (["good one", "bad"], None, "positive='good one'"),
+    ],
+)
+def test_what_would_have_to_be_guessed_is_refused(values, positive, words):
+    with pytest.raises(RunError, match=words):
+        one(values, positive)
+
+
+def both(decided, labels, positive):
+    columns = {
+        "prediction": pd.Series(decided, name="d"),
+        "label": pd.Series(labels, name="y"),
+    }
+    return [outcome.codes.tolist() for outcome in read_outcomes(columns, positive)]
+
+
+def test_two_columns_share_the_positive_value():
+    assert both(["a", "b"], ["b", "b"], "a") == [[1, 0], [0, 0]]
+    assert both(["b", "b"], ["a", "b"], "a") == [[0, 0], [1, 0]]  # a model against everybody
+    assert both([1, 0], ["yes", "no"], "yes") == [[1, 0], [1, 0]]
+    assert both(["yes", "no"], [0, 1], "yes") == [[1, 0], [0, 1]]
+    assert both([1, 1], [0, 1], "0") == [[0, 0], [1, 0]]  # not as they are: 0 is positive
+
+
+def test_a_column_with_other_words_is_refused():
+    with pytest.raises(RunError, match="prediction d holds 2 values"):
+        both(["approve", "deny"], ["yes", "no"], "yes")
+
+
+@pytest.mark.parametrize(
+    ("values", "positive", "negative"),
+    [(["a", "b"], "a", "b"), (["a", "b", "c"], "a", "not a"), ([1, 1], None, "0"), ([0], "0", "1")],
+)
+def test_the_other_outcome_has_a_name(values, positive, negative):
+    assert one(values, positive).negative == negative
