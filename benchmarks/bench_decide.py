@@ -23,8 +23,8 @@ KINDS = {
     "rules on networks": {},
     "rules on trees": {"model": "boosting"},
     "rules on both": {"model": ("mlp", "boosting")},
-    "a network for each point": {"search": "members"},
-    "trees for each point": {"model": "boosting", "search": "members"},
+    "a network for each point": {"search": "inprocess"},
+    "trees for each point": {"model": "boosting", "search": "inprocess"},
 }
 
 

@@ -18,7 +18,7 @@ def people(n: int = 300, seed: int = 0) -> pd.DataFrame:
 COLUMNS: dict[str, Any] = {"label": "hired", "positive": "hired", "sensitive": "sex,origin"}
 TRAINING: dict[str, Any] = {
     "model": "linear",
-    "search": "members",
+    "search": "inprocess",
     "points": 4,
     "criteria": "dp",
 }

@@ -48,11 +48,11 @@ def training_settings(search: str, n: int, seed: int) -> TrainingSettings:
 
 
 def network_models(n: int, _types: Sequence[str], seed: int) -> list[JointLearner]:
-    return [*network_learners((64,), training_settings("rules", n, seed))]
+    return [*network_learners((64,), training_settings("postprocess", n, seed))]
 
 
 def linear_models(n: int, _types: Sequence[str], seed: int) -> list[JointLearner]:
-    return [*network_learners((), training_settings("rules", n, seed))]
+    return [*network_learners((), training_settings("postprocess", n, seed))]
 
 
 def tree_models(n: int, types: Sequence[str], seed: int) -> list[JointLearner]:
@@ -136,7 +136,7 @@ def network_points(train: Part, validation: Part, test: Part, seed: int) -> list
     """Every point a network of its own, evaluated three times."""
     rows = _training_rows(train)
     population = StackedMLP(rows.x.shape[1], 1, (64,), MEMBERS, seed)
-    settings = training_settings("members", len(train), seed)
+    settings = training_settings("inprocess", len(train), seed)
     numbers = range(1, EVALUATIONS + 1)
     evaluations = {settings.epochs * (EVALUATIONS + i) // (2 * EVALUATIONS): i for i in numbers}
     points: list[Point] = []

@@ -29,7 +29,7 @@ TREES = {
     "max_gap": 1.0,
     "random_state": 0,
 }
-FORMS = {"rules": {}, "members": {"search": "members"}}
+FORMS = {"rules": {}, "members": {"search": "inprocess"}}
 BOTH = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
 WHOLE = pd.concat([DATA.X, DATA.sensitive], axis=1)
 BY_NAME = {"sensitive": ["sex", "origin"]}
@@ -104,7 +104,7 @@ def test_figures_of_members_are_those_of_their_decisions(monkeypatch):
     monkeypatch.setattr(
         _inprocess, "boost_members", lambda *a, **k: grown.append((a, k)) or boost(*a, **k)
     )
-    clf = fitted(search="members")
+    clf = fitted(search="inprocess")
     train, chosen = parts[0]
     assert sorted([*train, *chosen]) == list(range(600))
     (_, taught, *_), named = grown[0]
@@ -252,7 +252,7 @@ def test_thresholds_may_depend_on_the_group():
     ]
     assert not np.allclose(scores[0], scores[1])
     with pytest.raises(ValueError, match="group_thresholds must be False for members"):
-        fitted(group_thresholds=True, search="members")
+        fitted(group_thresholds=True, search="inprocess")
 
 
 @pytest.mark.filterwarnings("ignore:sensitive_features is None")
@@ -276,7 +276,7 @@ def test_clone_and_search_over_the_depth():
 def test_small_tables_are_crossed():
     assert fitted().front_[0].n_rows == 600
     assert fitted(validation="split").front_[0].n_rows == 200
-    assert fitted(search="members").front_[0].n_rows == 200
+    assert fitted(search="inprocess").front_[0].n_rows == 200
     assert cross_val_score(trees(**BY_NAME, n_estimators=5), WHOLE, DATA.y, cv=2).min() > 0.6
 
 
@@ -316,7 +316,7 @@ def test_members_that_stop_are_looked_at_no_more(monkeypatch):
         return answer
 
     monkeypatch.setattr(_inprocess._Ensembles, "evaluate", look)
-    fitted(search="members", patience=2)
+    fitted(search="inprocess", patience=2)
     last = looks[-1][0]
     assert (last < 20).any()
     for (rounds, answer), (after, _) in pairwise(looks):
@@ -366,7 +366,7 @@ class TestMonotone:
     def test_every_point_is_monotone(self):
         noisy = DATA.X.assign(merit_1=-DATA.X["merit_1"])  # against what the rows say
         free, bound = (
-            fitted(noisy, search="members", monotone_constraints=signs)
+            fitted(noisy, search="inprocess", monotone_constraints=signs)
             for signs in (None, MONOTONE)
         )
         sweep = noisy.iloc[:20].loc[lambda rows: rows.index.repeat(30)].reset_index(drop=True)
@@ -390,8 +390,8 @@ class TestMonotone:
         assert clf.front_[0].n_rows == 200  # rules would be crossed
         zeros = fitted(monotone_constraints={"merit_1": 0})
         assert zeros.front_[0].n_rows == 600
-        with pytest.raises(ValueError, match="search must be 'members' or 'auto' with monotone"):
-            fitted(monotone_constraints=MONOTONE, search="rules")
+        with pytest.raises(ValueError, match="search must be 'inprocess' or 'auto' with monotone"):
+            fitted(monotone_constraints=MONOTONE, search="postprocess")
 
     def test_one_on_a_column_that_does_not_vary_is_met(self):
         X = DATA.X.assign(merit_2=1.0)
@@ -429,14 +429,14 @@ BAD = {
     "none": ({"model": ()}, r"model must be of .*got \(\)"),
     "mlp and linear": ({"model": ("mlp", "linear")}, "must not name both 'mlp' and 'linear'"),
     "two as members": (
-        {"model": ("mlp", "boosting"), "learning_rate": None, "search": "members"},
+        {"model": ("mlp", "boosting"), "learning_rate": None, "search": "inprocess"},
         "model must be a single one for members",
     ),
     "no rounds": ({"n_estimators": 0}, "n_estimators must be at least 1, got 0"),
     "half a round": ({"n_estimators": 1.5}, "n_estimators must be None or an integer, got 1.5"),
     "no depth": ({"max_depth": 0}, "max_depth must be at least 1, got 0"),
     "text depth": ({"max_depth": "6"}, "max_depth must be None or an integer, got '6'"),
-    "members crossed": ({"search": "members", "validation": "cross"}, "validation must be"),
+    "members crossed": ({"search": "inprocess", "validation": "cross"}, "validation must be"),
     "old word": ({"search": "networks"}, "search must be one of .* got 'networks'"),
     "constant": ({}, "X must have a column that varies"),
 }
@@ -644,8 +644,8 @@ class TestInit:
         assert not hasattr(clf, "front_")
 
     def test_it_needs_members_and_trees(self):
-        with pytest.raises(ValueError, match="search must be 'members' or 'auto' with init"):
-            fitted(CATEGORIES, init=MODEL, search="rules")
+        with pytest.raises(ValueError, match="search must be 'inprocess' or 'auto' with init"):
+            fitted(CATEGORIES, init=MODEL, search="postprocess")
         with pytest.raises(ValueError, match="XGBoost model goes with model='boosting'"):
             fitted(CATEGORIES, init=MODEL, model="mlp")
 

@@ -30,7 +30,7 @@ EXPECTED = {
         pytest.param({"model": "linear"}, marks=pytest.mark.slow),
         pytest.param({"model": "boosting", "n_estimators": 20}, marks=pytest.mark.slow),
         pytest.param(
-            {"model": "boosting", "n_estimators": 20, "search": "members"}, marks=pytest.mark.slow
+            {"model": "boosting", "n_estimators": 20, "search": "inprocess"}, marks=pytest.mark.slow
         ),
     ],
     ids=["quick", "default", "linear", "trees", "trees of their own"],

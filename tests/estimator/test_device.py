@@ -22,11 +22,11 @@ def network(n_features: int, n_outputs: int) -> torch.nn.Module:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"search": "rules"},
-        {"search": "rules", "grouping": "attributes", "criteria": ("dp", "tpr")},
-        {"search": "members"},
-        {"search": "members", "hidden": (32, 16), "criteria": "equalized_odds"},
-        {"search": "members", "patience": 2},
+        {"search": "postprocess"},
+        {"search": "postprocess", "grouping": "attributes", "criteria": ("dp", "tpr")},
+        {"search": "inprocess"},
+        {"search": "inprocess", "hidden": (32, 16), "criteria": "equalized_odds"},
+        {"search": "inprocess", "patience": 2},
         {"model": network},
     ],
     ids=["rules", "rules by attribute", "members", "deep members", "patience", "factory"],
@@ -45,7 +45,7 @@ def test_two_fits_of_one_seed_are_one_front(settings, data):
         assert (scores[0] == scores[1]).all()
 
 
-@pytest.mark.parametrize("search", ["rules", "members"])
+@pytest.mark.parametrize("search", ["postprocess", "inprocess"])
 def test_three_classes_are_one_front_too(search):
     y = LARGE.y + (LARGE.X["merit_1"] > 1.0).to_numpy()
     fronts = [

@@ -286,7 +286,7 @@ def test_it_survives_pickle(clf):
         assert (again.at(i).predict_proba(DATA.X) == clf.at(i).predict_proba(DATA.X)).all()
 
 
-@pytest.mark.parametrize("changes", [{}, {"group_thresholds": True}, {"search": "members"}])
+@pytest.mark.parametrize("changes", [{}, {"group_thresholds": True}, {"search": "inprocess"}])
 def test_prediction_takes_a_chunk_of_rows_at_a_time_and_copies_no_module(changes, monkeypatch):
     clf = fitted(**changes)
     given = {"sensitive_features": FRESH.sensitive} if changes.get("group_thresholds") else {}

@@ -48,7 +48,7 @@ def test_what_points_share_runs_once(name, part):
     assert list(runs.values()) == [1]
 
 
-@pytest.mark.parametrize("changes", [{}, {"group_thresholds": True}, {"search": "members"}])
+@pytest.mark.parametrize("changes", [{}, {"group_thresholds": True}, {"search": "inprocess"}])
 def test_rows_come_a_chunk_at_a_time(changes, monkeypatch):
     clf = fitted(**changes)
     groups = {"sensitive_features": FRESH.sensitive} if clf.group_thresholds else {}

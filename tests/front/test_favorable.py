@@ -51,7 +51,7 @@ def test_points_are_measured_by_the_favorable_label(favorable, weighted):
 
 
 @pytest.mark.parametrize("favorable", ["approved", "declined", None])
-@pytest.mark.parametrize("search", ["rules", "members"])
+@pytest.mark.parametrize("search", ["postprocess", "inprocess"])
 def test_the_audit_of_a_classifier_is_that_of_its_decisions(favorable, search):
     clf = quick(criteria=CRITERIA, favorable_label=favorable, search=search)
     clf.fit(DATA.X, WORDS[DATA.y], sensitive_features=DATA.sensitive)

@@ -61,6 +61,6 @@ def test_every_point_has_its_own_history(classes):
 
 
 def test_members_have_none():
-    clf = APFExClassifier(search="members", n_members=2, epochs=1, max_gap=1.0, random_state=0)
+    clf = APFExClassifier(search="inprocess", n_members=2, epochs=1, max_gap=1.0, random_state=0)
     clf.fit(DATA.X, DATA.y, sensitive_features=DATA.sensitive)
     assert clf.history_ is None

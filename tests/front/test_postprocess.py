@@ -129,14 +129,14 @@ class TestGroupThresholds:
 
 BAD = {
     "rules of a factory": (
-        {"search": "rules", "model": torch.nn.Linear},
-        "search must be 'members' or 'auto' with a factory",
+        {"search": "postprocess", "model": torch.nn.Linear},
+        "search must be 'inprocess' or 'auto' with a factory",
     ),
     "thresholds of members": (
-        {"search": "members", "group_thresholds": True},
+        {"search": "inprocess", "group_thresholds": True},
         "group_thresholds must be False for members",
     ),
-    "members crossed": ({"search": "members", "validation": "cross"}, "validation must be"),
+    "members crossed": ({"search": "inprocess", "validation": "cross"}, "validation must be"),
     "patience of rules": ({"patience": 3}, "patience must be None for rules, got 3"),
     "bins by labels": ({"bins": "tree", "validation": "cross"}, "bins must not be 'tree'"),
     "unknown search": ({"search": "grid"}, r"search must be one of .*, got 'grid'"),
@@ -160,7 +160,7 @@ def test_networks_stop_early(monkeypatch):
             "evaluate",
             lambda self, e, real=real, looks=looks: looks.append(e) or real(self, e),
         )
-        clf = fitted(search="members", patience=patience, epochs=40)
+        clf = fitted(search="inprocess", patience=patience, epochs=40)
         monkeypatch.setattr(_Networks, "evaluate", real)
         assert len(clf.front_) >= 1
         epochs.append(max(looks))
@@ -175,7 +175,7 @@ def test_the_epoch_of_a_point_is_that_of_its_parameters(monkeypatch):
         seen[epoch] = copy.deepcopy(self._population)
         return real(self, epoch)
 
-    settings = {"search": "members", "epochs": 20, "n_members": 8}
+    settings = {"search": "inprocess", "epochs": 20, "n_members": 8}
     monkeypatch.setattr(_Networks, "evaluate", look)
     fitted(**settings)
     monkeypatch.setattr(_Networks, "evaluate", real)

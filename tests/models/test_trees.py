@@ -123,7 +123,7 @@ class TestWithoutXGBoost:
         "changes",
         [
             {"model": "boosting"},
-            {"model": "boosting", "search": "members"},
+            {"model": "boosting", "search": "inprocess"},
             {"model": ("mlp", "boosting"), "learning_rate": None},
         ],
         ids=["rules", "members", "mixed"],

@@ -58,7 +58,9 @@ def explore(
     model: Annotated[options.Model, typer.Option(help="What is trained.")] = options.Model.mlp,
     search: Annotated[
         options.Search,
-        typer.Option(help="Rules decide by a guess of the group; members do not."),
+        typer.Option(
+            help="postprocess: rules that guess the group; inprocess: models that do not."
+        ),
     ] = options.Search.auto,
     points: Annotated[int, typer.Option(help="The most that the front keeps.", min=1)] = 16,
     seed: Annotated[int, typer.Option(help="The same seed, the same run.", min=0)] = 0,

@@ -34,8 +34,8 @@ class Search(StrEnum):
     """How points are found."""
 
     auto = "auto"
-    rules = "rules"
-    members = "members"
+    postprocess = "postprocess"
+    inprocess = "inprocess"
 
 
 Json = Annotated[

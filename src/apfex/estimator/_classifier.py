@@ -73,9 +73,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         The outcome that a person would want; the last class by default. It tells who gains, and
         of two classes all rates are its own: with ``favorable_label=0`` "tpr" is the share of
         those with the label 0 who are decided so.
-    search : {"auto", "rules", "members"}
-        "rules": a few models learn the probabilities of group and label together, and every
-        point is another decision rule on top of them. "members": every point is a network, or an
+    search : {"auto", "postprocess", "inprocess"}
+        "postprocess": a few models learn the probabilities of group and label together, and every
+        point is another decision rule on top of them. "inprocess": every point is a network, or an
         ensemble on a common base model, trained towards its trade-off; there is no guess of the
         group. It is what a factory, ``init`` or ``monotone_constraints`` get.
     init : nn.Module, or fitted XGBoost model with ``model="boosting"``, optional
@@ -125,7 +125,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     history_ : pandas.DataFrame or None
         How the rules of the front came about: a row per step and ``member`` with expected error
         and gaps (of soft decisions on the training rows), their weights, and the length of the
-        gradient. None with ``search="members"``.
+        gradient. None with ``search="inprocess"``.
     fitted_ : Fitted
         All of it as one record: front, encoder, classes, groups, history and features.
     classes_, n_features_in_, feature_names_in_
@@ -178,7 +178,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         n_points: int = 16,
         max_gap: float | Mapping[str, float] = 0.05,
         favorable_label: Any = None,
-        search: Literal["auto", "rules", "members"] = "auto",
+        search: Literal["auto", "postprocess", "inprocess"] = "auto",
         init: Any = None,
         group_thresholds: bool = False,
         validation: Literal["auto", "split", "cross"] = "auto",

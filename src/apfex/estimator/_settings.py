@@ -19,7 +19,7 @@ _CHOICES = {
     "grouping": ("intersectional", "attributes"),
     "scoring": ("accuracy", "balanced_accuracy"),
     "bins": ("auto", "tree", "quantile", None),
-    "search": ("auto", "rules", "members"),
+    "search": ("auto", "postprocess", "inprocess"),
     "validation": ("auto", "split", "cross"),
 }
 _LEAST = {"n_points": 1, "n_members": 2, "batch_size": 1}
@@ -113,7 +113,9 @@ def _read_monotone(given: APFExClassifier, models: tuple[str, ...]) -> dict[str,
     return found
 
 
-def _read_search(given: APFExClassifier, models: tuple[str, ...]) -> Literal["rules", "members"]:
+def _read_search(
+    given: APFExClassifier, models: tuple[str, ...]
+) -> Literal["postprocess", "inprocess"]:
     """Rules need models of our own; a factory or a start is trained as it is."""
     _check_init(given, models)
     reasons = {
@@ -122,13 +124,13 @@ def _read_search(given: APFExClassifier, models: tuple[str, ...]) -> Literal["ru
         "monotone_constraints": any((given.monotone_constraints or {}).values()),
     }
     reason = next((what for what, holds in reasons.items() if holds), None)
-    if given.search == "rules" and reason:
+    if given.search == "postprocess" and reason:
         raise ValueError(
-            f"search must be 'members' or 'auto' with {reason}, got 'rules': rules decide by "
-            "models of their own, and by a guess of the group."
+            f"search must be 'inprocess' or 'auto' with {reason}, got 'postprocess': rules decide "
+            "by models of their own, and by a guess of the group."
         )
-    search = "members" if reason or given.search == "members" else "rules"
-    if search == "members":
+    search = "inprocess" if reason or given.search == "inprocess" else "postprocess"
+    if search == "inprocess":
         _check_members(given, models)
     elif given.validation == "cross" and given.bins == "tree" and models != ("boosting",):
         raise ValueError(
@@ -138,7 +140,7 @@ def _read_search(given: APFExClassifier, models: tuple[str, ...]) -> Literal["ru
     elif given.patience is not None:
         raise ValueError(
             f"patience must be None for rules, got {given.patience}: their models are trained "
-            "to the end. Use search='members'."
+            "to the end. Use search='inprocess'."
         )
     return search
 
@@ -162,8 +164,8 @@ def _check_init(given: APFExClassifier, models: tuple[str, ...]) -> None:
 def _check_members(given: APFExClassifier, models: tuple[str, ...]) -> None:
     if len(models) > 1:
         raise ValueError(
-            f"model must be a single one for members, got {given.model!r}; use search='rules', "
-            "without init, to have several."
+            f"model must be a single one for members, got {given.model!r}; use "
+            "search='postprocess', without init, to have several."
         )
     if given.group_thresholds:
         raise ValueError(

@@ -111,7 +111,7 @@ def search_front(
     >>> clf.fit(data.X, data.y, sensitive_features=data.sensitive).fitted_.features.n
     5
     """
-    search = search_rules if settings.search == "rules" else search_members
+    search = search_rules if settings.search == "postprocess" else search_members
     found = search(rows, settings, seed)
     front = make_front(found.candidates, found.held, settings, favorable)
     history = found.history

@@ -33,7 +33,7 @@ class SearchSettings:
         ``(n_features, n_outputs) -> nn.Module``.
     by : {"error", "balanced_error"}
         What points are ranked by.
-    search : {"rules", "members"}
+    search : {"postprocess", "inprocess"}
         Postprocessing: decision rules on joint models. Inprocessing: a model for each point.
     init : nn.Module, fitted XGBoost model or None
         The model that the search starts from.
@@ -47,7 +47,7 @@ class SearchSettings:
     factory: Callable[[int, int], torch.nn.Module] | None
     hidden: tuple[int, ...]
     by: Literal["error", "balanced_error"]
-    search: Literal["rules", "members"]
+    search: Literal["postprocess", "inprocess"]
     init: Any
     group_thresholds: bool
     n_points: int
@@ -138,7 +138,7 @@ class SearchSettings:
         """Slow from a fitted network, or where each point's own network would overfit."""
         if self.init is not None:
             return 2e-3
-        return 5e-3 if self.search == "members" and n < _SMALL else 2e-2
+        return 5e-3 if self.search == "inprocess" and n < _SMALL else 2e-2
 
     @property
     def n_folds(self) -> int:

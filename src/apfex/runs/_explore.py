@@ -116,7 +116,7 @@ def explore(
     >>> people = make_biased(n=400, random_state=0)
     >>> table = people.X.assign(hired=people.y, sex=people.sensitive["sex"])
     >>> run = explore(table, label="hired", sensitive="sex", criteria="dp", model="linear",
-    ...               search="members", points=3)
+    ...               search="inprocess", points=3)
     >>> run
     <Run of frame: 400 rows, 3 points>
     >>> run.predict(table.head(2), point=0)["prediction"].isin(["0", "1"]).all()
