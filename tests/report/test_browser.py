@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.report.conftest import HOSTILE, make_people
-from tests.report.test_parts import make_history
+from tests.report.test_caveats import make_history
 
 from apfex import audit
 from apfex.report import write_audit_page, write_front_page
-from apfex.report._timeline import describe_timeline
+from apfex.report._history import describe_timeline
 
 
 @pytest.fixture(scope="module")

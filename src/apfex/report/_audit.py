@@ -7,8 +7,8 @@ from typing import Any
 
 from apfex.auditing import Audit
 from apfex.plain import jsonable
-from apfex.report._doubts import doubts_of_audit
-from apfex.report._levels import (
+from apfex.report._caveats import doubts_of_audit
+from apfex.report._groupings import (
     Rates,
     classes_of,
     describe_levels,
@@ -21,7 +21,7 @@ from apfex.report._levels import (
 )
 from apfex.report._names import names_within
 from apfex.report._point import describe_gaps
-from apfex.report._words import describe_criteria, describe_rate
+from apfex.report._rates import describe_criteria, describe_rate
 
 KIND, SCHEMA_VERSION = "apfex.audit-page", 1
 _WORST = 50

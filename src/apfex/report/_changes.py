@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import binom
 
 from apfex.groups import Groups
-from apfex.report._levels import Level
+from apfex.report._groupings import Level
 
 
 @final

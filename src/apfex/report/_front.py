@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from apfex.estimator import APFExClassifier, AuditRows, read_audit_rows
 from apfex.metrics import read_criteria
 from apfex.plain import jsonable
-from apfex.report._levels import (
+from apfex.report._groupings import (
     Rates,
     describe_levels,
     ends_of,
@@ -19,11 +19,11 @@ from apfex.report._levels import (
     shown_groups,
     shown_names,
 )
+from apfex.report._history import describe_timeline
 from apfex.report._names import names_within
 from apfex.report._point import Shown, describe_point
+from apfex.report._rates import describe_criteria, describe_rate, in_words
 from apfex.report._rows import measure
-from apfex.report._timeline import describe_timeline
-from apfex.report._words import describe_criteria, describe_rate, in_words
 
 if TYPE_CHECKING:
     import pandas as pd

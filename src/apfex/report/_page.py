@@ -16,8 +16,8 @@ from apfex.auditing import Audit
 from apfex.persistence import write_text_atomically
 from apfex.plain import jsonable
 from apfex.report import _audit, _front
+from apfex.report._description import check_described
 from apfex.report._plain import rounded
-from apfex.report._shape import check_described
 
 _SCRIPTS = (
     "base",

@@ -11,9 +11,7 @@ from apfex.auditing import Audit
 from apfex.estimator import APFExClassifier
 from apfex.groups import Groups, grouping_name
 from apfex.metrics import balanced_accuracy, levelled_down
-from apfex.report._changes import changes_between
-from apfex.report._choosing import compared_gaps, describe_choosing
-from apfex.report._doubts import (
+from apfex.report._caveats import (
     doubts_of_all,
     doubts_of_audit,
     doubts_of_choice,
@@ -22,7 +20,9 @@ from apfex.report._doubts import (
     doubts_of_growth,
     doubts_of_verdicts,
 )
-from apfex.report._levels import Level, Rates, describe_rates
+from apfex.report._changes import changes_between
+from apfex.report._choosing import compared_gaps, describe_choosing
+from apfex.report._groupings import Level, Rates, describe_rates
 
 _WORST = 8
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from apfex.auditing import audit_counts
 from apfex.estimator import AuditRows
-from apfex.report._levels import Rates, rates_of
+from apfex.report._groupings import Rates, rates_of
 from apfex.report._point import Measured
 
 _MORE_RATES = ("dp", "tpr", "fpr", "ppv", "accuracy")

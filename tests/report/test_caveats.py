@@ -12,17 +12,17 @@ from apfex.auditing import audit
 from apfex.groups import make_groups
 from apfex.history import History, StepRecord
 from apfex.metrics import levelled_down
-from apfex.report import _levels
+from apfex.report import _groupings as _levels
 from apfex.report._audit import describe_audit
-from apfex.report._changes import Change, changes_between
-from apfex.report._choosing import Compared
-from apfex.report._doubts import (
+from apfex.report._caveats import (
     doubts_of_decisions,
     doubts_of_gaps,
     doubts_of_growth,
 )
-from apfex.report._levels import ends_of, levels_of, rates_of, shown_groups
-from apfex.report._timeline import describe_timeline
+from apfex.report._changes import Change, changes_between
+from apfex.report._choosing import Compared
+from apfex.report._groupings import ends_of, levels_of, rates_of, shown_groups
+from apfex.report._history import describe_timeline
 
 COUNTS = st.integers(0, 60)
 

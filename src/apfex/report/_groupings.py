@@ -11,7 +11,7 @@ import numpy as np
 from apfex.auditing import Audit, groupings_of
 from apfex.groups import grouping_name
 from apfex.report._names import shown_name, shown_values
-from apfex.report._words import rate_key
+from apfex.report._rates import rate_key
 
 _MOST_NUMBERS = 240_000
 """Rates and ends of intervals in one description: about 2 MB on a page."""

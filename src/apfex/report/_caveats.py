@@ -10,7 +10,7 @@ import numpy as np
 from apfex.auditing import Audit, worst_first
 from apfex.front import Point
 from apfex.report._choosing import Compared
-from apfex.report._words import title_of
+from apfex.report._rates import title_of
 
 _NEARLY_ALL = 0.995
 

@@ -8,7 +8,7 @@ import pytest
 from apfex import audit
 from apfex.report import write_front_page
 from apfex.report._audit import describe_audit
-from apfex.report._shape import check_described
+from apfex.report._description import check_described
 
 DAMAGE = [
     (("points", 0, "rates"), 5, r"points\[0\].rates must be a mapping, got 5"),
