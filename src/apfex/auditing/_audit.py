@@ -83,6 +83,11 @@ class Audit:
     _shrunken: dict[tuple[str, tuple[str, ...]], np.ndarray] = field(repr=False)
 
     @property
+    def counts(self) -> ConfusionCounts:
+        """The confusion counts of the full crossing, from which all of it follows."""
+        return self._counts
+
+    @property
     def n_rows(self) -> int:
         """Decisions that were audited."""
         return self._counts.n_rows

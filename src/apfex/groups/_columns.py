@@ -165,10 +165,15 @@ def _quoted_if(needed: bool, name: str) -> str:
     return '"' + name.replace('"', '""') + '"' if needed else name
 
 
-def show(level: Any) -> str:
+def text_of(level: Any) -> str | None:
+    """A level as text; None where it is a missing value."""
     if level is None or level is pd.NA or level is pd.NaT or level != level:
+        return None
+    return str(int(level) if isinstance(level, float) and level.is_integer() else level)
+
+
+def show(level: Any) -> str:
+    text = text_of(level)
+    if text is None:
         return MISSING
-    if isinstance(level, float) and level.is_integer():
-        level = int(level)
-    text = str(level)
     return repr(text) if any(mark in text for mark in ",='\"<") or text != text.strip() else text

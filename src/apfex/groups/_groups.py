@@ -13,7 +13,14 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from apfex.groups._columns import is_named, level_codes, levels_of, read_columns, show
+from apfex.groups._columns import (
+    is_named,
+    level_codes,
+    levels_of,
+    read_columns,
+    show,
+    text_of,
+)
 
 
 class UnseenGroupWarning(UserWarning):
@@ -74,10 +81,12 @@ class Groups:
             [f"{attribute}={show(level)}" for level in levels]
             for attribute, levels in zip(self.attributes, self.levels, strict=True)
         ]
-        return tuple(
-            ", ".join(column[level] for column, level in zip(labels, cell, strict=True))
-            for cell in self.cells
-        )
+        return tuple(map(", ".join, self._of_cells(labels)))
+
+    @property
+    def values(self) -> tuple[tuple[str | None, ...], ...]:
+        """The value of each attribute in each group, as text; None where it is missing."""
+        return self._of_cells([[text_of(level) for level in levels] for levels in self.levels])
 
     @property
     def counts(self) -> np.ndarray:
@@ -150,6 +159,13 @@ class Groups:
         """Hard memberships h[i, g] in {0, 1}, shape [n, k]; a row without a group is all 0."""
         codes = torch.from_numpy(self.codes)
         return (codes[:, None] == torch.arange(len(self))).to(dtype)
+
+    def _of_cells(self, labels: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
+        """For each group the labels of its levels, from those of every attribute."""
+        return tuple(
+            tuple(column[level] for column, level in zip(labels, cell, strict=True))
+            for cell in self.cells
+        )
 
     def _parent(self, attributes: str | Sequence[str]) -> tuple[Groups, np.ndarray]:
         wanted = (attributes,) if isinstance(attributes, str) else tuple(attributes)
