@@ -77,6 +77,7 @@ RECORDS = {
     "Jacobian",
     "Labels",
     "Leak",
+    "MeasuredFront",
     "Predicted",
     "Rate",
     "Rerun",

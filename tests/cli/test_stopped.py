@@ -18,7 +18,7 @@ def stop(*_, **__):
 def stopped(apfex, table, tmp_path, monkeypatch):
     """A run that was stopped while its points were measured."""
     with monkeypatch.context() as patched:
-        patched.setattr("apfex.report.describe_front", stop)
+        patched.setattr("apfex.report.measure_front", stop)
         said = apfex("explore", table, *COLUMNS, *TRAINING, "--out", tmp_path / "run")
     assert said.code == 130
     assert "(Ctrl-C keeps the model)" in said.err

@@ -5,12 +5,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from tests.report.conftest import HOSTILE, make_people
-from tests.report.test_caveats import make_history
+from tests.report.conftest import HOSTILE, make_history, make_people
 
 from apfex import audit
 from apfex.report import write_audit_page, write_front_page
-from apfex.report._history import describe_timeline
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +101,7 @@ def test_clicking_a_point_changes_the_panels(open_page, report, front):
         expect_point(page, points[place])
     page.locator("#points button", has_text="1").first.click()
     expect_point(page, points[1])
-    changes = points[1]["changes"][front.described["levels"][-1]["by"]]
+    changes = points[1]["changes"][front.described["groupings"][-1]["by"]]
     about = page.locator("#changes-about").inner_text()
     assert f"{sum(changes['gained'])} people get" in about
     assert f"{sum(changes['lost'])} no longer do" in about
@@ -191,10 +189,10 @@ def test_the_policy_is_at_work(browser, report):
 
 def test_heat_map_shows_any_rate_of_two_attributes(open_page, report, front):
     page = open_page(report)
-    level = front.described["levels"][-1]
+    grouping = front.described["groupings"][-1]
     point = front.described["points"][front.described["chosen"]]
     page.select_option("#rate", "tpr")
-    rates = point["rates"]["tpr"]["levels"][level["by"]]["rate"]
+    rates = point["rates"]["tpr"]["groupings"][grouping["by"]]["rate"]
     cells = page.locator("#heat td.heat .value").all_inner_texts()
     assert sorted(cell.rstrip("†") for cell in cells) == sorted(map(percent, rates))
     assert page.locator("#groups-rate").input_value() == "tpr"
@@ -202,7 +200,7 @@ def test_heat_map_shows_any_rate_of_two_attributes(open_page, report, front):
     page.select_option("#heat-columns", "<i>kind</i>")
     assert page.locator("#heat tbody tr").count() == 2
     page.select_option("#heat-columns", "sex")  # one attribute against itself: its own rates
-    own = point["rates"]["tpr"]["levels"]["sex"]["rate"]
+    own = point["rates"]["tpr"]["groupings"]["sex"]["rate"]
     assert page.locator("#heat td.heat .value").all_inner_texts() == list(map(percent, own))
 
 
@@ -223,12 +221,14 @@ def test_hundreds_of_groups_stay_usable(open_page, audit_page):
 def test_an_audit_page_has_thresholds_worst_groups_and_a_plan(open_page, audit_page):
     page = open_page(audit_page)
     assert (
-        page.locator("#front, #changes, #compare, #timeline, #points")
+        page.locator("#front, #changes, #compare, #history, #points")
         .locator("visible=true")
         .count()
         == 0
     )
     assert page.locator("#worst tbody tr").locator("visible=true").count() == 10
+    page.locator("#worst").get_by_role("button", name="more").click()
+    assert page.locator("#worst tbody tr").count() == 50
     before = page.locator("#thresholds-plot path").get_attribute("d")
     page.select_option("#thresholds-by", "sex")
     assert page.locator("#thresholds-plot path").get_attribute("d") != before
@@ -282,25 +282,25 @@ def test_the_starting_point_is_called_accurate_only_where_it_was(open_page, repo
     page, base = open_page(report), front.described["baseline"]
     page.select_option("#point", str(base))
     text = page.locator("body").inner_text()
-    assert text.count("most accurate") == text.count("most accurate on the rows that chose") > 0
+    assert text.count("most accurate") == text.count("most accurate on the validation rows") > 0
     assert page.locator("#now-title .tag", has_text="starting point").is_visible()
     page.select_option("#point", str(len(front.described["points"]) - 1))
     text = page.locator("body").inner_text()
-    assert text.count("most accurate") == text.count("most accurate on the rows that chose") > 0
+    assert text.count("most accurate") == text.count("most accurate on the validation rows") > 0
     assert f"against point {base}" in page.locator("#cards").inner_text()
     assert f"Against point {base}, " in page.locator("#headline").inner_text()
 
 
-def test_gaps_of_the_choosing_rows_say_which_groups_count(open_page, front, folder):
+def test_gaps_of_the_validation_rows_say_which_groups_count(open_page, front, folder):
     described = json.loads(json.dumps(front.described))
     described["chosen"] = 0
     gaps = described["points"][0]["validation"]["gaps"]
     gaps["dp"] |= {"gap": 0.647, "compared": 0.301}
     gaps["tpr"] |= {"gap": 0.512, "compared": None}
-    page = open_page(write_front_page(described, folder / "choosing.html"))
+    page = open_page(write_front_page(described, folder / "validation.html"))
     cards = page.locator("#cards").inner_text()
-    assert "it: 0.301 (0.647 with groups of fewer than 10 rows, as it was chosen)" in cards
-    assert "it: 0.512, with groups of fewer than 10 rows: not to be compared" in cards
+    assert "rows: 0.301 (0.647 with groups of fewer than 10 rows, as it was chosen)" in cards
+    assert "rows: 0.512, with groups of fewer than 10 rows: not to be compared" in cards
     row = page.locator("#points tbody tr").first.inner_text().split("\t")
     assert "0.301" in row
     assert "0.512‡" in row
@@ -309,10 +309,12 @@ def test_gaps_of_the_choosing_rows_say_which_groups_count(open_page, front, fold
 def test_a_gap_that_grew_is_told_beside_the_point(open_page, front, folder):
     described = json.loads(json.dumps(front.described))
     text = "The gap in true positive rate is larger than at point 0: ..."
-    described["points"][1]["doubts"] = [{"kind": "gap_grew", "text": text, "groups": []}]
+    described["points"][1]["caveats"] = [
+        {"code": "gap_grew", "level": "warning", "text": text, "data": {}}
+    ]
     page = open_page(write_front_page(described, folder / "grew.html"))
     page.select_option("#point", "1")
-    assert text in page.locator("#doubts").inner_text()
+    assert text in page.locator("#caveats").inner_text()
     assert "a gap grew" in page.locator("#points tbody tr").nth(1).inner_text()
 
 
@@ -342,20 +344,20 @@ def test_names_are_shown_without_quotes(open_page, name, request):
     assert not any("</i>='" in text for text in [*shown, *found])
 
 
-def test_an_audit_has_no_timeline(open_page, audit_page):
+def test_an_audit_has_no_history(open_page, audit_page):
     page = open_page(audit_page)
-    assert page.locator("#timeline").count() == 0 or page.locator("#timeline").is_hidden()
+    assert page.locator("#history").count() == 0 or page.locator("#history").is_hidden()
 
 
-def test_the_timeline_is_that_of_the_point(open_page, report):
+def test_the_history_is_that_of_the_point(open_page, report):
     page = open_page(report)
-    assert page.locator("#timeline").is_visible()
-    assert page.locator("#timeline-plot svg").count() == 3
-    assert "the weights are fixed" in page.locator("#timeline-about").inner_text()
+    assert page.locator("#history").is_visible()
+    assert page.locator("#history-plot svg").count() == 3
+    assert "the weights are fixed" in page.locator("#history-about").inner_text()
     page.select_option("#point", "0")
-    first = page.locator("#timeline-plot").inner_html()
+    first = page.locator("#history-plot").inner_html()
     page.select_option("#point", "1")
-    assert page.locator("#timeline-plot").inner_html() != first
+    assert page.locator("#history-plot").inner_html() != first
 
 
 def test_worst_off_groups_are_below_all_rows(open_page, folder):
@@ -367,21 +369,22 @@ def test_worst_off_groups_are_below_all_rows(open_page, folder):
     assert "None of these is clearly worse off" in page.locator("#worst").inner_text()
 
 
-def test_timeline_a_single_point_and_one_attribute(open_page, front, folder):
+def test_history_a_single_point_and_one_attribute(open_page, front, folder):
     """The odd ends of what a front may be."""
     described = json.loads(json.dumps(front.described))
     described["points"] = described["points"][:1]
     described["chosen"] = described["baseline"] = 0
-    described["levels"] = described["levels"][:1]
-    alone = described["levels"][0]["by"]
+    described["groupings"] = described["groupings"][:1]
+    alone = described["groupings"][0]["by"]
     gaps = described["points"][0]["gaps"]
     described["points"][0]["gaps"] = [gap for gap in gaps if gap["by"] == alone]
     described["command"] = None
-    described["timeline"] = describe_timeline(make_history(40).to_frame(), ["task", "<u>dp</u>"])
+    own = front.measured.describe(history=make_history(40), objectives=["task", "<u>dp</u>"])
+    described["history"] = own["history"]
     page = open_page(write_front_page(described, folder / "odd.html"))
-    assert page.locator("#timeline-plot svg").count() == 3
-    assert page.locator("#timeline-plot .band").count() > 3
-    assert "<u>dp</u>" in page.locator("#timeline-legend").inner_text()
+    assert page.locator("#history-plot svg").count() == 3
+    assert page.locator("#history-plot .band").count() > 3
+    assert "<u>dp</u>" in page.locator("#history-legend").inner_text()
     assert page.locator("#compare").is_hidden()
     page.get_by_label("This one").check()
     assert page.locator("#command-text").inner_text() == "clf.at(0).predict(X)"
@@ -392,4 +395,4 @@ def test_an_audit_of_decisions_without_labels_or_enough_rows(open_page, folder):
     result = audit(None, [0, 1, 1] * 11, sensitive_features=people, criteria="dp")
     page = open_page(write_audit_page(result, folder / "small.html"))
     assert "not estimable" in page.locator("#gaps-table").inner_text()
-    assert "fewer than 10 rows" in page.locator("#doubts").inner_text()
+    assert "fewer than 10 rows" in page.locator("#caveats").inner_text()

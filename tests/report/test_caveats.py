@@ -1,219 +1,139 @@
-"""Doubts, changes, shown groups and the timeline, on cases that can be checked by hand."""
+"""Caveats of points that decide as they are told, against audits of the same decisions."""
+
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
-import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import binomtest
+from tests.report.conftest import make_people
 
-from apfex.auditing import audit
-from apfex.groups import make_groups
-from apfex.history import History, StepRecord
-from apfex.metrics import levelled_down
-from apfex.report import _groupings as _levels
-from apfex.report._audit import describe_audit
-from apfex.report._caveats import (
-    doubts_of_decisions,
-    doubts_of_gaps,
-    doubts_of_growth,
-)
-from apfex.report._changes import Change, changes_between
-from apfex.report._choosing import Compared
-from apfex.report._groupings import ends_of, levels_of, rates_of, shown_groups
-from apfex.report._history import describe_timeline
+from apfex import audit
+from apfex.report import Caveat
 
-COUNTS = st.integers(0, 60)
+ROWS = 400
+SEX = {"sex": ["F", "M"] * (ROWS // 2)}
 
 
-@given(st.lists(st.tuples(COUNTS, COUNTS), min_size=1, max_size=8), st.sampled_from([0.9, 0.95]))
-def test_a_direction_is_clear_where_the_sign_test_says_so(pairs, confidence):
-    gained, lost = np.array(pairs).T
-    direction = Change(gained, lost, gained + lost + 1).direction(confidence)
-    for g, l, told in zip(gained, lost, direction, strict=True):  # noqa: E741
-        clear = g + l > 0 and binomtest(int(g), int(g + l)).pvalue <= 1 - confidence
-        assert told == (np.sign(g - l) if clear else 0)
+def coded(point, code):
+    return [one for one in point["caveats"] if one["code"] == code]
 
 
-def test_changes_are_counted_on_every_level():
-    people = {"sex": ["F", "F", "M", "M", "M"], "race": ["A", "B", "A", "B", "B"]}
-    before = np.array([False, True, True, False, True])
-    after = np.array([True, False, True, True, True])
-    result = audit(None, [0, 1, 0, 1, 0], sensitive_features=people, criteria="dp")
-    found = changes_between(before, after, make_groups(people), levels_of(result))
-    assert found["sex"].gained.tolist() == [1, 1]
-    assert found["race"].lost.tolist() == [0, 1]
-    assert found["sex x race"].gained.tolist() == [1, 0, 0, 1]
-    assert found["sex x race"].net_share.tolist() == [1, -1, 0, 0.5]
-
-
-@given(st.lists(st.tuples(COUNTS, COUNTS), min_size=1, max_size=8), st.sampled_from([0.9, 0.95]))
-def test_levelled_down_never_contradicts_the_tally(pairs, confidence):
-    gained, lost = np.array(pairs).T
-    change = Change(gained, lost, np.full(len(pairs), 120))
-    found = levelled_down(change.direction(confidence))
-    tally = change.tally(confidence)
-    assert found.sum() == (0 if tally["groups_gain"] else tally["groups_lose"])
-    assert (lost > gained)[found].all()
-
-
-def test_levelled_down_means_that_nobody_clearly_gains():
-    rows = np.array([100, 100, 100])
-    harmed = Change(np.array([0, 1, 0]), np.array([9, 0, 2]), rows)  # one of b is no clear gain
-    assert levelled_down(harmed.direction(0.95)).tolist() == [True, False, False]
-    mixed = Change(np.array([0, 9, 0]), np.array([9, 0, 2]), rows)
-    assert not levelled_down(mixed.direction(0.95)).any()
+def with_share(share_f, share_m):
+    """Decisions that give these shares of women and men the label 0, which is favorable."""
+    place = np.arange(ROWS) // 2 / (ROWS / 2)
+    return (place >= np.where(np.arange(ROWS) % 2 == 0, share_f, share_m)).astype(int)
 
 
 @pytest.mark.parametrize(
-    ("decided", "kinds"),
-    [([1, 1, 1, 1], ["constant"]), ([0, 1, 1, 0], ["no_better"]), ([0, 1, 0, 1], [])],
+    ("wrong", "code"),
+    [(None, "constant"), (0.5, "no_better"), (0.4, None)],
 )
-def test_decisions_as_good_as_none_are_doubted(decided, kinds):
-    y, decided = np.array([0, 1, 0, 1]), np.array(decided)
-    error = float((y != decided).mean())
-    doubts = doubts_of_decisions(decided, error, y, None, ["no", "yes"])
-    assert [doubt["kind"] for doubt in doubts] == kinds
+def test_decisions_as_good_as_none_are_told(decide, wrong, code):
+    y = np.arange(ROWS) % 2
+    decided = y * 0 if wrong is None else np.where(np.arange(ROWS) < wrong * ROWS, 1 - y, y)
+    described = decide([decided, decided], y, SEX, words={0: "no", 1: "yes"})
+    for point in described["points"]:
+        found = {one["code"] for one in point["caveats"]} & {"constant", "no_better"}
+        assert found == ({code} if code else set())
+    if code == "constant":
+        (told,) = coded(described["points"][0], code)
+        assert told["text"].startswith("100.0% of these rows get one label, “no”")
 
 
-def test_a_gap_that_fresh_rows_surely_widen_is_doubted():
-    wide = {"gap": 0.2, "lower": 0.1, "upper": 0.3, "groups": 4}
-    assert doubts_of_gaps({"dp": Compared(0.15, 4)}, {"dp": wide}) == []
-    (doubt,) = doubts_of_gaps({"dp": Compared(0.05, 4)}, {"dp": wide})
-    assert doubt["kind"] == "flattered"
-    assert "0.050" in doubt["text"]
-    assert doubt["text"].endswith("(0.100 to 0.300).")
-    (doubt,) = doubts_of_gaps({"dp": Compared(0.05, 3)}, {"dp": wide})
-    assert doubt["text"].endswith("the groups: 3 had enough rows there, 4 have here.")
+def test_a_gap_that_surely_exceeds_that_of_the_validation_rows_is_told(decide, front):
+    """Validation gaps are set below, within and above the interval of the audit."""
+    decided, y = with_share(0.3, 0.7), make_people(ROWS, 0).y
+    gaps = audit(y, decided, sensitive_features=SEX, favorable_label=0).gaps
+    lower, upper = gaps[gaps["criterion"] == "dp"][["lower", "upper"]].to_numpy()[0]
+    assert 0 < lower < 0.4 < upper
+
+    def told(gap, n_groups):
+        rates = SimpleNamespace(gap=gap, counted=np.ones((1, n_groups), bool))
+        points = [_with_rates(one, rates) for one in front.clf.front_[:2]]
+        found = decide([decided, decided], y, SEX, points)["points"][1]
+        return [one["text"] for one in coded(found, "flattered") if "selection" in one["text"]]
+
+    assert told(float(lower), 2) == told(0.4, 2) == told(float(upper), 2) == []
+    (text,) = told(float(lower) - 0.01, 2)
+    assert f"was {lower - 0.01:.3f}; on these it is 0.400 ({lower:.3f} to {upper:.3f})." in text
+    assert text.endswith(").")
+    (text,) = told(0.0, 3)
+    assert text.endswith("the groups: 3 had enough rows there, 2 have here.")
 
 
-def test_a_gap_that_grew_against_the_starting_point_is_doubted():
-    def gap(gap, lower, upper, verdict):
-        return {"tpr": {"gap": gap, "lower": lower, "upper": upper, "verdict": verdict}}
-
-    before = gap(0.143, 0.0, 0.321, "inconclusive")
-    (doubt,) = doubts_of_growth(gap(0.276, 0.208, 0.394, "violation"), before, 2)
-    assert doubt["kind"] == "gap_grew"
-    assert doubt["text"] == (
-        "The gap in true positive rate is larger than at point 2: 0.276 (0.208 to 0.394), there "
-        "0.143 (0.000 to 0.321). It is now surely above the tolerance."
-    )
-    assert doubts_of_growth(gap(0.15, 0.06, 0.3, "violation"), before, 2) != []  # only now above
-    assert doubts_of_growth(gap(0.2, 0.01, 0.4, "inconclusive"), before, 2) == []  # may be chance
-    assert doubts_of_growth(gap(0.12, 0.08, 0.3, "violation"), before, 2) == []  # smaller
-    assert doubts_of_growth(before, before, 2) == []
-    surely = gap(0.4, 0.35, 0.5, "violation")
-    assert len(doubts_of_growth(surely, gap(0.3, 0.2, 0.4, "violation"), 2)) == 1
+def _with_rates(point, rates):
+    """A point whose gaps on the validation rows are these."""
+    point = replace(point, trivial=False)
+    object.__setattr__(point, "widest", lambda *_, **__: rates)
+    return point
 
 
-def test_of_too_many_groups_the_worst_off_and_those_that_make_gaps_are_shown(monkeypatch):
-    monkeypatch.setattr(_levels, "_MOST_NUMBERS", 3 * 60)
-    draw = np.random.default_rng(0)
-    many = draw.integers(0, 300, 9000)
-    decided = draw.random(9000) < 0.2 + 0.6 * (many % 7 == 0)
-    people = {"many": many, "sex": draw.integers(0, 2, 9000)}
-    result = audit(None, decided.astype(int), sensitive_features=people, criteria="dp")
-    described = describe_audit(result, title=None, source=None, command=None)
-    levels = {level["by"]: level for level in described["levels"]}
-    assert levels["sex"]["left_out"] == 0  # small levels stay whole
-    assert 20 <= len(levels["many"]["groups"]) <= 60
-    assert levels["many"]["left_out"] == 300 - len(levels["many"]["groups"])
-    names = {by: {group["name"] for group in level["groups"]} for by, level in levels.items()}
-    assert all(name in names[by] for by, name in ends_of(result))
-    assert result.worst(1, by="many")["group"].iloc[0] in names["many"]
-    column = described["points"][0]["rates"]["favored"]["levels"]["many"]
-    assert len(column["rate"]) == len(levels["many"]["groups"])
-    shown = dict(zip(names_in_order(levels["many"]), column["rate"], strict=True))
-    of = result.groups[result.groups["by"] == "many"].set_index("group")["rate"]
-    assert shown == pytest.approx({name: of[name] for name in shown})
+@pytest.mark.parametrize(
+    ("before", "after", "grew"),
+    [
+        ((0.5, 0.5), (0.3, 0.7), True),
+        ((0.3, 0.7), (0.5, 0.5), False),
+        ((0.3, 0.7), (0.3, 0.7), False),
+        ((0.4, 0.6), (0.39, 0.61), False),  # may be chance
+        ((0.4, 0.6), (0.1, 0.9), True),  # above the tolerance before, too
+    ],
+)
+def test_a_gap_that_grew_against_the_starting_point_is_told(decide, before, after, grew):
+    y = make_people(ROWS, 0).y
+    points = decide([with_share(*before), with_share(*after)], y, SEX)["points"]
+    found = [one for one in coded(points[1], "gap_grew") if one["data"]["criterion"] == "dp"]
+    assert len(found) == grew
+    assert coded(points[0], "gap_grew") == []
+    if grew:
+        now, then = (
+            next(gap for gap in point["gaps"] if gap["criterion"] == "dp") for point in points[::-1]
+        )
+        is_new = then["verdict"] != "violation"
+        assert now["verdict"] == "violation"
+        assert found[0]["data"] == {"criterion": "dp", "gap": now["gap"], "before": then["gap"]}
+        assert found[0]["text"] == (
+            f"The gap in selection rate is larger than at point 0: {now['gap']:.3f} "
+            f"({now['lower']:.3f} to {now['upper']:.3f}), there {then['gap']:.3f} "
+            f"({then['lower']:.3f} to {then['upper']:.3f})."
+            + is_new
+            * " It is now surely above the tolerance."
+        )
 
 
-def names_in_order(level):
-    return [group["name"] for group in level["groups"]]
+def test_a_gap_that_is_above_the_tolerance_only_now_is_told(decide):
+    """Though its interval holds the gap of the starting point."""
+    y = make_people(ROWS, 0).y
+    points = decide([with_share(0.45, 0.55), with_share(0.42, 0.58)], y, SEX, tolerance=0.05)[
+        "points"
+    ]
+    then, now = (point["gaps"][0] for point in points)
+    assert (then["verdict"], now["verdict"]) == ("inconclusive", "violation")
+    assert now["lower"] < then["gap"] < now["gap"]
+    texts = [one["text"] for one in coded(points[1], "gap_grew")]
+    assert any(text.endswith("It is now surely above the tolerance.") for text in texts)
 
 
-@given(st.lists(st.integers(1, 200), min_size=1, max_size=6), st.integers(0, 300))
-def test_room_is_shared_out(sizes, room):
-    limits = _levels._share_out(sizes, room)
-    assert all(1 <= limit <= size for limit, size in zip(limits, sizes, strict=True))
-    assert sum(limits) <= max(room, 20 * len(sizes))
-    if sum(sizes) <= room:
-        assert limits == sizes
+def test_every_violation_is_told_once_a_criterion(decide):
+    people = {**SEX, "half": np.arange(ROWS) // (ROWS // 2)}
+    y = make_people(ROWS, 0).y
+    described = decide([with_share(0.3, 0.7), with_share(0.5, 0.5)], y, people)
+    for point in described["points"]:
+        above = {
+            (gap["criterion"], gap["by"]) for gap in point["gaps"] if gap["verdict"] == "violation"
+        }
+        told = coded(point, "violation")
+        assert [one["data"]["criterion"] for one in told] == sorted({name for name, _ in above})
+        assert all(one["level"] == "warning" for one in told)
+        for one in told:
+            for name, by in above:
+                assert name != one["data"]["criterion"] or f"by {by}" in one["text"].replace(
+                    ", ", " by "
+                )
+    assert coded(described["points"][0], "violation")
 
 
-def test_an_audit_of_a_classifier_with_the_other_label_favorable(front):
-    """All its rates are of the label 0, which is what a person would want."""
-    own = front.clf.at(1).audit(front.new.X, front.new.y, sensitive_features=front.new.sensitive)
-    described = describe_audit(own, title=None, source=None, command=None)
-    rates = described["points"][0]["rates"]
-    assert [rate["key"] for rate in described["rates"]] == ["favored", "tpr"]
-    expected = front.described["points"][1]["rates"]
-    assert rates["favored"] == expected["favored"]
-    assert rates["tpr"] == expected["tpr"]
-
-
-def test_an_audit_without_selection_rates_has_its_other_rates():
-    y, decided, sex = [0, 1] * 60, [1, 1, 0, 1] * 30, ["F", "F", "M"] * 40
-    result = audit(y, decided, sensitive_features={"sex": sex}, criteria="tpr")
-    described = describe_audit(result, title=None, source=None, command=None)
-    assert [rate["key"] for rate in described["rates"]] == ["tpr"]
-    kept = shown_groups(
-        levels_of(result), [{("favored", "sex"): rates_of(result)["tpr", "sex"]}], 1, set()
-    )
-    assert kept["sex"].tolist() == [0, 1]
-
-
-def test_the_plan_and_thresholds_of_an_audit_are_told():
-    draw = np.random.default_rng(0)
-    score, sex = draw.random(120), draw.integers(0, 2, 120)
-    y = (draw.random(120) < score).astype(int)
-    result = audit(y, (score > 0.5).astype(int), sensitive_features={"sex": sex}, y_score=score)
-    described = describe_audit(result, title=None, source=None, command=None)
-    plan = result.plan()
-    for told in described["plan"]:
-        own = plan[(plan["criterion"] == told["criterion"]) & (plan["by"] == told["by"])]
-        total = own["more_rows"].sum()
-        assert told["more_rows"] == (total if np.isfinite(total) else None)
-    open_gaps = result.gaps["verdict"].isin(["inconclusive", "not estimable"]).sum()
-    assert len(described["plan"]) == open_gaps > 0
-    assert len(described["thresholds"]) == len(result.gaps)
-    assert result.thresholds is not None
-    assert described["thresholds"][0]["gap"] == pytest.approx(
-        result.thresholds["gap"].head(len(described["thresholds"][0]["gap"])).tolist()
-    )
-
-
-def make_history(steps, members=()):
-    history = History(2, window=1, members=members, trace=True, choice_names=("PCP", "AW"))
-    for step in range(steps):
-        pair = torch.full((*members, 2), float(step))
-        choice = torch.full(members, step % 2)
-        history.record(StepRecord(pair, pair, choice, torch.full(members, 1.0)))
-    return history
-
-
-def test_a_timeline_has_the_three_panels_of_every_member():
-    told = describe_timeline(make_history(5, (2,)).to_frame(), ["task", "dp"])
-    assert told is not None
-    assert told["objectives"] == ["task", "dp"]
-    assert [one["member"] for one in told["members"]] == [0, 1]
-    first = told["members"][0]
-    assert first["step"] == [0, 1, 2, 3, 4]
-    assert first["strategy"] == ["PCP", "AW", "PCP", "AW", "PCP"]
-    assert first["losses"] == first["weights"] == [[0.0, 1.0, 2.0, 3.0, 4.0]] * 2
-    assert first["direction_norm"] == [1.0] * 5
-
-
-def test_a_long_timeline_is_thinned_from_end_to_end():
-    told = describe_timeline(make_history(1000).to_frame(), None)
-    assert told is not None
-    steps = told["members"][0]["step"]
-    assert (len(steps), steps[0], steps[-1]) == (300, 0, 999)
-
-
-def test_a_timeline_must_be_one():
-    with pytest.raises(ValueError, match=r"timeline must have the columns step.*got \['loss0'\]"):
-        describe_timeline(pd.DataFrame({"loss0": [1.0]}), None)
-    with pytest.raises(ValueError, match="objectives must name the 2 losses"):
-        describe_timeline(make_history(2).to_frame(), ["one"])
+def test_in_a_terminal_the_first_groups_are_named():
+    groups = [f"race={n}" for n in range(7)]
+    caveat = Caveat("levelled_down", "warning", "These lose\n.", {"groups": groups})
+    assert str(caveat) == "These lose\\n. (race=0; race=1; race=2; race=3; race=4; 2 more)"
+    assert str(Caveat("note", "note", "Few rows.")) == "Few rows."

@@ -17,8 +17,8 @@ from apfex.plain import jsonable as plain
 from apfex.report import describe_front
 
 
-def levels_by_name(described):
-    return {level["by"]: level for level in described["levels"]}
+def groupings_by_name(described):
+    return {one["by"]: one for one in described["groupings"]}
 
 
 def test_gaps_are_those_of_an_audit_of_each_point(front):
@@ -36,7 +36,7 @@ def test_gaps_are_those_of_an_audit_of_each_point(front):
 
 def test_rates_and_intervals_are_those_of_an_audit_of_the_decisions(front):
     criteria = ("tpr", "fpr", "ppv", "accuracy", "dp")
-    levels = levels_by_name(front.described)
+    groupings = groupings_by_name(front.described)
     for place in (0, len(front.described["points"]) - 1):
         point = front.described["points"][place]
         expected = audit(
@@ -48,9 +48,9 @@ def test_rates_and_intervals_are_those_of_an_audit_of_the_decisions(front):
         )
         groups: Any = expected.groups
         for (by, of), part in groups.groupby(["by", "of"]):
-            own = point["rates"]["favored" if of == "dp" else of]["levels"][by]
-            assert [group["name"] for group in levels[by]["groups"]] == part["group"].tolist()
-            assert [group["rows"] for group in levels[by]["groups"]] == part["count"].tolist()
+            own = point["rates"]["favored" if of == "dp" else of]["groupings"][by]
+            assert [group["name"] for group in groupings[by]["groups"]] == part["group"].tolist()
+            assert [group["rows"] for group in groupings[by]["groups"]] == part["count"].tolist()
             for name in ("rate", "lower", "upper"):
                 assert own[name] == plain(part[name])
             assert own["few"] == np.flatnonzero(~part["in_gap"].to_numpy()).tolist()
@@ -63,10 +63,10 @@ def test_favored_is_the_share_of_the_favorable_label(front):
     assert front.described["favorable"] == "0"
     point = front.described["points"][1]
     favored = front.clf.at(1).predict(front.new.X) == 0
-    for level in front.described["levels"]:
-        keys = [front.new.sensitive[name] for name in level["attributes"]]
+    for grouping in front.described["groupings"]:
+        keys = [front.new.sensitive[name] for name in grouping["attributes"]]
         expected: Any = pd.Series(favored).groupby(keys).mean()
-        own = point["rates"]["favored"]["levels"][level["by"]]
+        own = point["rates"]["favored"]["groupings"][grouping["by"]]
         assert sorted(own["rate"]) == pytest.approx(sorted(expected))
         assert all(
             a <= r <= b for a, r, b in zip(own["lower"], own["rate"], own["upper"], strict=True)
@@ -76,7 +76,7 @@ def test_favored_is_the_share_of_the_favorable_label(front):
 
 def test_changes_are_those_of_compare(front):
     base = front.described["baseline"]
-    crossing = front.described["levels"][-1]["by"]
+    crossing = front.described["groupings"][-1]["by"]
     for place, point in enumerate(front.described["points"]):
         expected = front.clf.compare(
             base, place, front.new.X, sensitive_features=front.new.sensitive
@@ -88,7 +88,7 @@ def test_changes_are_those_of_compare(front):
         assert point["tally"]["lost"] == expected["lost"].sum()
         moved = [point["tally"][f"groups_{name}"] for name in ("gain", "lose", "same")]
         assert moved == [own["direction"].count(sign) for sign in (1, -1, 0)]
-        for by, change in point["changes"].items():  # people are the same on every level
+        for by, change in point["changes"].items():  # people are the same by every grouping
             assert sum(change["gained"]) == expected["gained"].sum(), by
             assert sum(change["lost"]) == expected["lost"].sum(), by
 
@@ -132,14 +132,14 @@ def test_labels_are_called_what_words_say(front):
         describe_front(front.clf, new.X, new.y, words={0: "1"}, **told)
 
 
-def test_doubts_call_labels_what_words_say():
+def test_caveats_call_labels_what_words_say():
     people = make_people(400, 0, names=("a", "b"))
     clf = fit(people, n_points=2)
     y = np.zeros(len(people.y), dtype=int)  # nobody can be more accurate than 0 for everybody
     described = describe_front(
         clf, people.X, y, sensitive_features=people.sensitive, words={0: "no", 1: "yes"}
     )
-    texts = [doubt["text"] for point in described["points"] for doubt in point["doubts"]]
+    texts = [one["text"] for point in described["points"] for one in point["caveats"]]
     assert any("“no” for everybody" in text for text in texts)
 
 
@@ -149,7 +149,7 @@ def test_names_are_plain_where_they_can_be(front):
     links = [name for name in names.values() if "=“=HYPERLINK(" in name]
     assert links  # a comma and an equals sign
     assert not any("</i>='" in shown for shown in names.values())
-    kinds = {group["values"][0] for group in front.described["levels"][0]["groups"]}
+    kinds = {group["values"][0] for group in front.described["groupings"][0]["groups"]}
     assert "<!-- <script>" in kinds
 
 
@@ -169,7 +169,7 @@ def test_a_gap_that_grew_against_the_starting_point_is_told(front):
     ]
     found = 0
     for gaps, point in zip(audits, described["points"], strict=True):
-        told = [doubt["text"] for doubt in point["doubts"] if doubt["kind"] == "gap_grew"]
+        told = [one["text"] for one in point["caveats"] if one["code"] == "gap_grew"]
         is_new = (gaps["verdict"] == "violation") & (audits[base]["verdict"] != "violation")
         larger = gaps["gap"] > audits[base]["gap"]
         assert len(told) == ((gaps["lower"] > audits[base]["gap"]) | (is_new & larger)).sum()
@@ -179,7 +179,7 @@ def test_a_gap_that_grew_against_the_starting_point_is_told(front):
 
 
 def test_maps_know_the_values_of_both_attributes(front):
-    crossing = front.described["levels"][-1]
+    crossing = front.described["groupings"][-1]
     assert all(len(group["values"]) == 2 for group in crossing["groups"])
     assert {group["values"][1] for group in crossing["groups"]} == {"F", "M"}
 
@@ -236,7 +236,7 @@ def test_a_trivial_point_is_told_and_compared_with_nobody(front):
     described = describe_front(clf, new.X, new.y, sensitive_features=new.sensitive)
     assert described["baseline"] == 1
     assert described["points"][0]["trivial"]
-    assert described["points"][0]["doubts"][0]["kind"] == "trivial"
+    assert described["points"][0]["caveats"][0]["code"] == "trivial"
     assert described["points"][1]["tally"]["gained"] == 0
     expected = clf.compare(1, 0, new.X)["gained"].sum()
     assert described["points"][0]["tally"]["gained"] == expected
@@ -249,8 +249,8 @@ def test_rows_that_are_not_fresh_and_thresholds_by_group_are_told():
         clf, people.X, people.y, sensitive_features=people.sensitive, fresh=False
     )
     for point in described["points"]:
-        kinds = {doubt["kind"] for doubt in point["doubts"]}
-        assert {"chosen_on_these_rows", "group_thresholds"} <= kinds
+        codes = {one["code"] for one in point["caveats"]}
+        assert {"seen_rows", "group_thresholds"} <= codes
 
 
 def test_a_classifier_must_be_fitted_and_rows_are_checked(front):

@@ -1,5 +1,6 @@
-"""Gaps of the rows that chose, counted as an audit counts them."""
+"""Gaps of the validation rows, counted as an audit counts them."""
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,6 @@ from apfex.auditing import AuditSettings, audit_counts
 from apfex.front import Point
 from apfex.groups import make_groups
 from apfex.rates import count_rows
-from apfex.report._choosing import compared_gaps, describe_choosing
 
 CRITERIA = ("dp", "tpr", "equalized_odds")
 
@@ -25,12 +25,9 @@ def make_counts(sizes, c=2, weighted=False):
     return count_rows(y, decided, groups, weight, classes=range(c))
 
 
-def make_point(counts, groupings) -> Any:
-    point: Any = SimpleNamespace(
-        gaps=dict.fromkeys(CRITERIA), counts=counts, groupings=tuple(groupings)
-    )
-    point.widest = lambda name, min_count: Point.widest(point, name, min_count=min_count)
-    return point
+def widest(counts, groupings, name, min_count) -> Any:
+    point: Any = SimpleNamespace(counts=counts, groupings=tuple(groupings))
+    return Point.widest(point, name, min_count=min_count)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -39,31 +36,33 @@ def make_point(counts, groupings) -> Any:
 @pytest.mark.parametrize("min_count", [1, 10, 60])
 def test_it_is_the_gap_of_an_audit_of_the_same_rows(min_count, by, c, weighted):
     counts = make_counts([80, 50, 18, 6, 30, 3], c, weighted)
-    point = make_point(counts, [tuple(name.split(" x ")) for name in by])
+    groupings = [tuple(name.split(" x ")) for name in by]
     gaps: Any = audit_counts(counts, AuditSettings(CRITERIA, min_count=min_count)).gaps
-    found = compared_gaps(point, min_count)
     for name in CRITERIA:
         rows = gaps[gaps["by"].isin(by) & (gaps["criterion"] == name)]
-        if rows["gap"].isna().any():
-            assert name not in found
-        else:
-            assert found[name].gap == pytest.approx(rows["gap"].max())
+        expected = math.nan if rows["gap"].isna().any() else rows["gap"].max()
+        found = widest(counts, groupings, name, min_count)
+        assert found.gap == pytest.approx(expected, nan_ok=True)
 
 
-def test_groups_with_enough_rows_are_told():
-    point = make_point(make_counts([80, 50, 18, 6]), [("a", "b")])
-    assert [compared_gaps(point, n)["dp"].groups for n in (1, 10, 40)] == [4, 3, 2]
-    assert "dp" not in compared_gaps(point, 60)
+def test_groups_with_enough_rows_are_counted():
+    counts = make_counts([80, 50, 18, 6])
+    found = [widest(counts, [("a", "b")], "dp", n) for n in (1, 10, 40, 60)]
+    assert [int(one.counted.any(0).sum()) for one in found] == [4, 3, 2, 1]
+    assert math.isnan(found[-1].gap)
 
 
-def test_a_description_has_both_gaps(front):
-    for place, point in enumerate(front.clf.front_):
-        told = front.described["points"][place]["validation"]["gaps"]
-        compared = compared_gaps(point, 10)
-        assert {name: gap["gap"] for name, gap in told.items()} == {
+@pytest.mark.parametrize("min_count", [10, 300])
+def test_a_description_has_both_gaps(front, decide, min_count):
+    points = front.clf.front_[:2]
+    decided = front.clf.decide_all(front.new.X)[:2]
+    told = decide(decided, front.new.y, front.new.sensitive, points, min_count=min_count)
+    for point, own in zip(points, told["points"], strict=True):
+        gaps = own["validation"]["gaps"]
+        assert {name: gap["gap"] for name, gap in gaps.items()} == {
             name: gap.gap for name, gap in point.gaps.items()
         }
-        assert {name: gap["compared"] for name, gap in told.items()} == {
-            name: one.gap for name, one in compared.items()
-        }
-        assert describe_choosing(point, {})["gaps"]["dp"]["compared"] is None
+        for name, gap in gaps.items():
+            expected = point.widest(name, min_count=min_count).gap
+            assert gap["compared"] == (None if math.isnan(expected) else expected)
+    assert (gaps["dp"]["compared"] is None) == (min_count == 300)

@@ -211,7 +211,8 @@ def show_run(run: Run, screen: Screen) -> None:
         }
     )
     for caveat in run.caveats:
-        screen.warn(str(caveat))
+        if caveat.level == "warning":
+            screen.warn(f"Point {run.described['chosen']}: {caveat}")
 
 
 def describe_choice(described: Mapping[str, Any]) -> str:
@@ -233,7 +234,7 @@ def describe_choice(described: Mapping[str, Any]) -> str:
 
 def show_front(described: Mapping[str, Any], screen: Screen) -> None:
     """A row per point, on the rows held back; gaps are those of the crossing, with intervals."""
-    crossing = described["levels"][-1]["by"]
+    crossing = described["groupings"][-1]["by"]
     criteria = [criterion["key"] for criterion in described["criteria"]]
     confidence = described["settings"]["confidence"]
     screen.say()

@@ -1,141 +1,114 @@
-"""Why a point may not be trusted."""
+"""Caveats: why a point may not be trusted, and what to know of the rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal, final
 
 import numpy as np
 
 from apfex.auditing import Audit, worst_first
 from apfex.front import Point
-from apfex.report._choosing import Compared
+from apfex.plain import printable
 from apfex.report._rates import title_of
 
 _NEARLY_ALL = 0.995
+_NAMED = 5
+
+Gaps = Mapping[str, Mapping[str, Any]]
+"""By criterion: ``gap``, its interval, its verdict, and the ``groups`` with enough rows."""
 
 
-def doubts_of_choice(point: Point, levelled: list[str], baseline: int) -> list[dict[str, Any]]:
-    """What the search itself knew of a point, and whether fresh rows agree."""
+@final
+@dataclass(frozen=True)
+class Caveat:
+    """A reason to look twice; made with the description, and shown wherever its point is.
+
+    Attributes
+    ----------
+    code : str
+        What it is, for programs: "trivial", "levelled_down", "constant", "no_better", "violation",
+        "gap_grew", "flattered", "seen_rows", "group_thresholds", or "note".
+    level : {"warning", "note"}
+        Whether it speaks against the point, or only helps to read its figures.
+    text : str
+    data : mapping
+        What the text is about: ``groups`` by their names, or the ``criterion`` and its ``gap``.
+    """
+
+    code: str
+    level: Literal["warning", "note"]
+    text: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """In words, for a terminal; of many groups the first are named."""
+        groups = [printable(name, 80) for name in self.data.get("groups", ())]
+        more = [f"{len(groups) - _NAMED:,} more"] if len(groups) > _NAMED else []
+        names = f" ({'; '.join([*groups[:_NAMED], *more])})" if groups else ""
+        return f"{printable(self.text)}{names}"
+
+
+def caveats_of_search(point: Point, levelled: list[str], baseline: int) -> list[Caveat]:
+    """What the search itself knew of a point, and whether the rows at hand agree.
+
+    ``levelled`` are the groups that clearly lose favorable decisions on these rows.
+    """
     found = []
     if point.trivial:
-        found.append(
-            _doubt(
-                "trivial",
-                "Trivial: on the rows that chose it, it gives (nearly) everybody one label, or is "
-                "no better than that. Its gaps are small for want of decisions.",
-            )
+        text = (
+            "Trivial: on the validation rows it gives (nearly) everybody one label, or is no "
+            "better than that. Its gaps are small for want of decisions."
         )
+        found.append(_warning("trivial", text))
     if levelled:
-        found.append(
-            _doubt(
-                "levelled_down",
-                f"Levelled down: against point {baseline} no group clearly gains favorable "
-                "decisions, and these clearly lose some.",
-                levelled,
-            )
+        text = (
+            f"Levelled down: against point {baseline} no group clearly gains favorable "
+            "decisions, and these clearly lose some."
         )
+        found.append(_warning("levelled_down", text, groups=levelled))
     elif point.levelled_down:
-        found.append(
-            _doubt(
-                "levelled_down",
-                "Levelled down on the rows that chose it, though not clearly on these: there no "
-                "group gained favorable decisions, and these lost some.",
-                list(point.levelled_down),
-            )
+        text = (
+            "Levelled down on the validation rows, though not clearly on these: there no group "
+            "gained favorable decisions, and these lost some."
         )
+        found.append(_warning("levelled_down", text, groups=list(point.levelled_down)))
     return found
 
 
-def doubts_of_decisions(
+def caveats_of_decisions(
     decided: np.ndarray,
     error: float,
     y: np.ndarray,
     weight: np.ndarray | None,
-    classes: Sequence[str],
-) -> list[dict[str, Any]]:
-    """Whether decisions of these rows are as good as none; classes in words.
+    labels: Sequence[str],
+) -> list[Caveat]:
+    """Whether decisions of these rows are as good as none; labels are in words.
 
     These are facts of the rows at hand, shown as such. Whether a point is *trivial* was settled
-    by the rows that chose it (:func:`apfex.metrics.is_trivial`).
+    by the validation rows (:func:`apfex.metrics.is_trivial`).
     """
-    shares = np.bincount(decided, weight, len(classes)) / _total(decided, weight)
+    shares = _shares(decided, weight, len(labels))
     if shares.max() >= _NEARLY_ALL:
-        label = classes[int(shares.argmax())]
-        return [
-            _doubt(
-                "constant",
-                f"{100 * shares.max():.1f}% of these rows get one label, “{label}”: gaps are small "
-                "for want of decisions.",
-            )
-        ]
-    truth = np.bincount(y, weight, len(classes)) / _total(y, weight)
+        text = (
+            f"{100 * shares.max():.1f}% of these rows get one label, "
+            f"“{labels[int(shares.argmax())]}”: gaps are small for want of decisions."
+        )
+        return [_warning("constant", text)]
+    truth = _shares(y, weight, len(labels))
     constant = 1 - float(truth.max())
     if error < constant:
         return []
-    return [
-        _doubt(
-            "no_better",
-            f"No more accurate on these rows than “{classes[int(truth.argmax())]}” for everybody, "
-            f"which is wrong for {100 * constant:.1f}%.",
-        )
-    ]
+    text = (
+        f"No more accurate on these rows than “{labels[int(truth.argmax())]}” for everybody, "
+        f"which is wrong for {100 * constant:.1f}%."
+    )
+    return [_warning("no_better", text)]
 
 
-def doubts_of_gaps(
-    chosen: Mapping[str, Compared], fresh: Mapping[str, Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """Gaps that are surely larger than the rows that chose the point made them look.
-
-    Parameters
-    ----------
-    chosen : mapping from criterion to its gap on the rows that chose
-    fresh : mapping from criterion to ``gap``, ``lower``, ``upper`` and ``groups`` on fresh rows
-    """
-    return [
-        _doubt(
-            "flattered",
-            f"Looked better than it is: on the rows that chose it, its gap in "
-            f"{title_of(name).lower()} was {one.gap:.3f}; on these it is {_told(fresh[name])}."
-            f"{_other_groups(one.groups, fresh[name]['groups'])}",
-        )
-        for name, one in chosen.items()
-        if name in fresh and fresh[name]["lower"] > one.gap
-    ]
-
-
-def _other_groups(there: int, here: int) -> str:
-    if there == here:
-        return ""
-    return f" Part of that may be the groups: {there} had enough rows there, {here} have here."
-
-
-def doubts_of_growth(
-    own: Mapping[str, Mapping[str, Any]], before: Mapping[str, Mapping[str, Any]], baseline: int
-) -> list[dict[str, Any]]:
-    """Gaps that are larger than at the starting point: surely, or above the tolerance only now.
-
-    Parameters
-    ----------
-    own, before : mapping from criterion to ``gap``, ``lower``, ``upper`` and ``verdict``
-        Of this point, and of the starting point, on the same rows.
-    """
-    found = []
-    for name in (name for name in own if name in before):
-        now, then = own[name], before[name]
-        is_new = now["verdict"] == "violation" != then["verdict"]
-        if now["lower"] > then["gap"] or (is_new and now["gap"] > then["gap"]):
-            above = " It is now surely above the tolerance." if is_new else ""
-            text = (
-                f"The gap in {title_of(name).lower()} is larger than at point {baseline}: "
-                f"{_told(now)}, there {_told(then)}.{above}"
-            )
-            found.append(_doubt("gap_grew", text))
-    return found
-
-
-def doubts_of_verdicts(audit: Audit) -> list[dict[str, Any]]:
-    """Gaps on any level that are surely above the tolerance, one doubt a criterion."""
+def caveats_of_verdicts(audit: Audit) -> list[Caveat]:
+    """Gaps of any grouping that are surely above the tolerance, one caveat a criterion."""
     found = []
     worst: Any = worst_first(audit.gaps)
     for name in audit.settings.criteria:
@@ -146,46 +119,92 @@ def doubts_of_verdicts(audit: Audit) -> list[dict[str, Any]]:
         also = f", and by {', '.join(row['by'] for row in others)}" if others else ""
         text = (
             f"The gap in {title_of(name).lower()} is surely above the tolerance "
-            f"{audit.settings.tolerance:g}: {_told(first)} by {first['by']}{also}."
+            f"{audit.settings.tolerance:g}: {_interval(first)} by {first['by']}{also}."
         )
-        found.append(_doubt("violation", text))
+        found.append(_warning("violation", text, criterion=name, by=first["by"], gap=first["gap"]))
     return found
 
 
-def _told(gap: Mapping[str, Any]) -> str:
-    return f"{gap['gap']:.3f} ({gap['lower']:.3f} to {gap['upper']:.3f})"
+def caveats_of_growth(gaps: Gaps, before: Gaps, baseline: int) -> list[Caveat]:
+    """Gaps that are larger than at the starting point: surely, or above the tolerance only now.
+
+    Parameters
+    ----------
+    gaps, before
+        Of this point, and of the starting point, on the same rows.
+    """
+    found = []
+    for name in (name for name in gaps if name in before):
+        now, then = gaps[name], before[name]
+        is_new = now["verdict"] == "violation" != then["verdict"]
+        if now["lower"] > then["gap"] or (is_new and now["gap"] > then["gap"]):
+            above = " It is now surely above the tolerance." if is_new else ""
+            text = (
+                f"The gap in {title_of(name).lower()} is larger than at point {baseline}: "
+                f"{_interval(now)}, there {_interval(then)}.{above}"
+            )
+            data = {"criterion": name, "gap": now["gap"], "before": then["gap"]}
+            found.append(_warning("gap_grew", text, **data))
+    return found
 
 
-def doubts_of_all(*, fresh: bool, group_thresholds: bool) -> list[dict[str, Any]]:
+def caveats_of_validation(gaps: Gaps, validation: Gaps) -> list[Caveat]:
+    """Gaps that are surely larger than the validation rows, which chose the point, made them look.
+
+    Parameters
+    ----------
+    gaps, validation
+        On the rows at hand, and on the validation rows.
+    """
+    found = []
+    for name in (name for name in validation if name in gaps):
+        now, then = gaps[name], validation[name]
+        if now["lower"] > then["gap"]:
+            text = (
+                "Looked better than it is: on the validation rows its gap in "
+                f"{title_of(name).lower()} was {then['gap']:.3f}; on these it is {_interval(now)}."
+            )
+            if then["groups"] != now["groups"]:
+                text += (
+                    f" Part of that may be the groups: {then['groups']} had enough rows there, "
+                    f"{now['groups']} have here."
+                )
+            data = {"criterion": name, "gap": now["gap"], "validation": then["gap"]}
+            found.append(_warning("flattered", text, **data))
+    return found
+
+
+def caveats_of_front(*, fresh: bool, group_thresholds: bool) -> list[Caveat]:
     """What holds for every point of a front."""
     found = []
     if not fresh:
-        found.append(
-            _doubt(
-                "chosen_on_these_rows",
-                "Measured on rows that also chose the points: errors and gaps look smaller than "
-                "they are. Measure it on rows that fit has not seen.",
-            )
+        text = (
+            "Measured on rows that the points were fitted to or chosen by: errors and gaps look "
+            "smaller than they are. Measure it on rows that fit has not seen."
         )
+        found.append(_warning("seen_rows", text))
     if group_thresholds:
-        found.append(
-            _doubt(
-                "group_thresholds",
-                "Decides by the group of the row itself: people with the same inputs are treated "
-                "differently. That may not be allowed where it is to be used.",
-            )
+        text = (
+            "Decides by the group of the row itself: people with the same inputs are treated "
+            "differently. That may not be allowed where it is to be used."
         )
+        found.append(_warning("group_thresholds", text))
     return found
 
 
-def doubts_of_audit(notes: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Notes of an audit, as small groups and weights."""
-    return [_doubt("note", note) for note in notes]
+def caveats_of_notes(audit: Audit) -> list[Caveat]:
+    """Notes of an audit, as of small groups and weights."""
+    return [Caveat("note", "note", note) for note in audit.notes]
 
 
-def _doubt(kind: str, text: str, groups: list[str] | None = None) -> dict[str, Any]:
-    return {"kind": kind, "text": text, "groups": groups or []}
+def _warning(code: str, text: str, **data: Any) -> Caveat:
+    return Caveat(code, "warning", text, data)
 
 
-def _total(rows: np.ndarray, weight: np.ndarray | None) -> float:
-    return float(len(rows) if weight is None else weight.sum())
+def _interval(gap: Mapping[str, Any]) -> str:
+    return f"{gap['gap']:.3f} ({gap['lower']:.3f} to {gap['upper']:.3f})"
+
+
+def _shares(codes: np.ndarray, weight: np.ndarray | None, n_labels: int) -> np.ndarray:
+    counted = np.bincount(codes, weight, n_labels)
+    return counted / counted.sum()

@@ -1,12 +1,118 @@
-"""Whether a description has all that a page reads of it."""
+"""The description that pages are drawn from: what fronts and audits share, and its check."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from types import NoneType
-from typing import Any
+from typing import Any, final
 
-from apfex.auditing import VERDICTS
+import numpy as np
+
+from apfex.auditing import VERDICTS, Audit
+from apfex.plain import jsonable
+from apfex.report._caveats import Caveat
+from apfex.report._groupings import (
+    Grouping,
+    describe_groupings,
+    names_within,
+    read_groupings,
+    shown_groups,
+)
+from apfex.report._rates import Rates, describe_criteria, describe_rates, list_rates
+
+FRONT, AUDIT, SCHEMA_VERSION = "apfex.front", "apfex.audit-page", 1
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """What a page shows of decisions: rates, and the places of groups of each grouping.
+
+    ``labels`` are the words of the classes; of an audit of two classes they are not known.
+    """
+
+    favorable: str
+    labels: Sequence[str]
+    groupings: list[Grouping]
+    groups: dict[str, np.ndarray]
+    rates: list[dict[str, Any]]
+
+    @staticmethod
+    def of(
+        audits: Sequence[Audit], rates: Sequence[Rates], favorable: str, labels: Sequence[str]
+    ) -> Shown:
+        """What fits, of the audits of one or more points and their rates."""
+        listed = list_rates(audits[0], rates[0], favorable, labels)
+        groupings = read_groupings(audits[0])
+        gaps = [gap for audit in audits for gap in _describe_gaps(audit)]
+        groups = shown_groups(groupings, rates, [rate["key"] for rate in listed], gaps)
+        return Shown(favorable, labels, groupings, groups, listed)
+
+
+def describe(
+    kind: str,
+    audit: Audit,
+    shown: Shown,
+    points: list[dict[str, Any]],
+    parts: Mapping[str, Any],
+    settings: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """A whole description, as plain values.
+
+    Parameters
+    ----------
+    kind : str
+        ``FRONT`` or ``AUDIT``.
+    audit : Audit
+        Of any point: rows, groups and settings are the same.
+    points : list
+        From :func:`describe_decisions`, with what else is told of each.
+    parts, settings : mapping
+        All that is of this kind alone, and title, source and command.
+    """
+    limits = ("tolerance", "confidence", "min_count")
+    described = jsonable(
+        {
+            "kind": kind,
+            "schema_version": SCHEMA_VERSION,
+            "rows": audit.n_rows,
+            "groups": audit.n_groups,
+            "weighted": audit.is_approximate,
+            "settings": {name: getattr(audit.settings, name) for name in limits}
+            | dict(settings or {}),
+            "favorable": shown.favorable,
+            "criteria": describe_criteria(audit, shown.favorable),
+            "rates": shown.rates,
+            "groupings": describe_groupings(shown.groupings, shown.groups),
+            "chosen": 0,
+            "baseline": 0,
+            "points": points,
+            **parts,
+        }
+    )
+    return described | {"names": names_within(described, shown.groupings)}
+
+
+def describe_decisions(
+    audit: Audit, rates: Rates, shown: Shown, caveats: Sequence[Caveat]
+) -> dict[str, Any]:
+    """What a page shows of any decisions, of a point or of another model."""
+    return {
+        "share_favored": audit.share_favored,
+        "gaps": _describe_gaps(audit),
+        "rates": describe_rates(rates, [rate["key"] for rate in shown.rates], shown.groups),
+        "caveats": [asdict(caveat) for caveat in caveats],
+    }
+
+
+def _describe_gaps(audit: Audit) -> list[dict[str, Any]]:
+    """Gaps of every criterion and grouping, with the two groups that make each."""
+    return [
+        {**row, "ends": audit.ends(row["criterion"], row["by"]).to_dict("records")}
+        for row in audit.gaps.to_dict("records")
+    ]
+
 
 _NUMBER = (int, float, NoneType)
 _TEXT = (str, NoneType)
@@ -27,7 +133,7 @@ _POINT = {
     "share_favored": _NUMBER,
     "gaps": [_GAP],
     "rates": Mapping,
-    "doubts": [{"kind": str, "text": str, "groups": [str]}],
+    "caveats": [{"code": str, "level": str, "text": str, "data": Mapping}],
 }
 _POINT_OF_FRONT = {
     **dict.fromkeys(("error", "error_lower", "error_upper", "balanced_error"), _NUMBER),
@@ -45,7 +151,7 @@ _POINT_OF_AUDIT = {
         }
     ]
 }
-_WHOLE = {
+_PAGE = {
     "title": str,
     **dict.fromkeys(("source", "command"), _TEXT),
     **dict.fromkeys(("rows", "groups"), _NUMBER),
@@ -53,7 +159,7 @@ _WHOLE = {
     "favorable": str,
     "criteria": [dict.fromkeys(("key", "title", "also", "text"), str)],
     "rates": [dict.fromkeys(("key", "title", "text"), str)],
-    "levels": [
+    "groupings": [
         {
             "by": str,
             "attributes": [str],
@@ -64,7 +170,7 @@ _WHOLE = {
     "chosen": int,
     "baseline": int,
 }
-_TIMELINE = {
+_HISTORY = {
     "objectives": [str],
     "members": [
         {
@@ -84,13 +190,13 @@ _AUDIT_ONLY = {
 def check_described(described: Mapping[str, Any], *, is_front: bool) -> None:
     """Refuse what a page could not show, by the name of the part."""
     point = {**_POINT, **(_POINT_OF_FRONT if is_front else _POINT_OF_AUDIT)}
-    _check(described, {**_WHOLE, "points": [point]}, "")
+    _check(described, {**_PAGE, "points": [point]}, "")
     _check(described, {} if is_front else _AUDIT_ONLY, "")
-    if described.get("timeline") is not None:
-        _check(described["timeline"], _TIMELINE, "timeline")
+    if described.get("history") is not None:
+        _check(described["history"], _HISTORY, "history")
     if described.get("names") is not None:
         _check(described["names"], dict.fromkeys(described["names"], str), "names")
-    for name in ("criteria", "rates", "levels", "points"):
+    for name in ("criteria", "rates", "groupings", "points"):
         _require(len(described[name]) > 0, name, "not be empty", described[name])
     for name in ("chosen", "baseline"):
         places = range(len(described["points"]))
@@ -100,6 +206,9 @@ def check_described(described: Mapping[str, Any], *, is_front: bool) -> None:
         _require(one["point"] == place, f"{where}.point", f"be {place}", one["point"])
         _check_gaps(one["gaps"], described, f"{where}.gaps")
         _check_rates(one["rates"], described, is_front, f"{where}.rates")
+        for number, caveat in enumerate(one["caveats"]):
+            groups = caveat["data"].get("groups", [])
+            _check(groups, [str], f"{where}.caveats[{number}].data.groups")
         if is_front:
             _check_changes(one["changes"], described, f"{where}.changes")
             gaps, number = one["validation"]["gaps"], {"gap": _NUMBER}
@@ -109,8 +218,8 @@ def check_described(described: Mapping[str, Any], *, is_front: bool) -> None:
 def _check_gaps(gaps: list[Any], described: Mapping[str, Any], where: str) -> None:
     found = {(gap["criterion"], gap["by"]) for gap in gaps}
     for criterion in described["criteria"]:
-        for level in described["levels"]:
-            wanted = (criterion["key"], level["by"])
+        for grouping in described["groupings"]:
+            wanted = (criterion["key"], grouping["by"])
             _require(wanted in found, where, f"have {wanted[0]!r} by {wanted[1]!r}", sorted(found))
     for place, gap in enumerate(gaps):
         own = f"{where}[{place}]"
@@ -124,10 +233,10 @@ def _check_rates(
 ) -> None:
     keys = [rate["key"] for rate in described["rates"]]
     for key in dict.fromkeys([*keys, "favored"] if is_front else keys):
-        _check(rates, {key: {"overall": {"rate": [_NUMBER]}, "levels": Mapping}}, where)
+        _check(rates, {key: {"overall": {"rate": [_NUMBER]}, "groupings": Mapping}}, where)
         own = f"{where}.{key}"
         _require(len(rates[key]["overall"]["rate"]) == 1, f"{own}.overall.rate", "be one", rates)
-        _check_columns(rates[key]["levels"], _COLUMN, described, f"{own}.levels")
+        _check_columns(rates[key]["groupings"], _COLUMN, described, f"{own}.groupings")
 
 
 def _check_changes(changes: Mapping[str, Any], described: Mapping[str, Any], where: str) -> None:
@@ -138,31 +247,31 @@ def _check_changes(changes: Mapping[str, Any], described: Mapping[str, Any], whe
 
 
 def _check_columns(
-    levels: Mapping[str, Any], shape: Mapping[str, Any], described: Mapping[str, Any], where: str
+    columns: Mapping[str, Any], schema: Mapping[str, Any], described: Mapping[str, Any], where: str
 ) -> None:
-    """A column has a number for every group of its level."""
-    for level in described["levels"]:
-        by, size = level["by"], len(level["groups"])
-        _check(levels, {by: shape}, where)
-        for name in shape.keys() - {"few"}:
-            own = levels[by][name]
+    """A column has a number for every group of its grouping."""
+    for grouping in described["groupings"]:
+        by, size = grouping["by"], len(grouping["groups"])
+        _check(columns, {by: schema}, where)
+        for name in schema.keys() - {"few"}:
+            own = columns[by][name]
             _require(len(own) == size, f"{where}.{by}.{name}", f"have {size} numbers", own)
 
 
-def _check(value: Any, shape: Any, where: str) -> None:
+def _check(value: Any, schema: Any, where: str) -> None:
     """A mapping with these parts, a list of such parts, or one of these types."""
-    if isinstance(shape, Mapping):
+    if isinstance(schema, Mapping):
         _require(isinstance(value, Mapping), where or "described", "be a mapping", value)
-        for key, part in shape.items():
+        for key, part in schema.items():
             own = f"{where}.{key}" if where else key
             _require(key in value, own, "be there", "nothing")
             _check(value[key], part, own)
-    elif isinstance(shape, list):
+    elif isinstance(schema, list):
         _require(isinstance(value, list), where, "be a list", value)
         for place, part in enumerate(value):
-            _check(part, shape[0], f"{where}[{place}]")
+            _check(part, schema[0], f"{where}[{place}]")
     else:
-        _require(isinstance(value, shape), where, f"be {_named(shape)}", value)
+        _require(isinstance(value, schema), where, f"be {_named(schema)}", value)
 
 
 def _named(kinds: Any) -> str:

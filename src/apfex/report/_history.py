@@ -13,32 +13,30 @@ from apfex.plain import jsonable
 _MOST_STEPS = 300
 
 
-def describe_timeline(
-    timeline: pd.DataFrame | None, objectives: Sequence[str] | None
+def describe_history(
+    history: pd.DataFrame | None, objectives: Sequence[str] | None
 ) -> dict[str, Any] | None:
     """Columns of every member, at most 300 steps of each, evenly spread."""
-    if timeline is None:
+    if history is None:
         return None
-    m = sum(f"loss{k}" in timeline for k in range(timeline.shape[1]))
+    m = sum(f"loss{k}" in history for k in range(history.shape[1]))
     wanted = ["step", "direction_norm", *(f"{s}{k}" for k in range(m) for s in ("loss", "weight"))]
-    missing = [name for name in wanted if name not in timeline]
+    missing = [name for name in wanted if name not in history]
     if missing or not m:
         raise ValueError(
-            "timeline must have the columns step, direction_norm, loss0, weight0, ... of "
-            f"History.to_frame(), got {list(timeline.columns)}."
+            "history must have the columns step, direction_norm, loss0, weight0, ... of "
+            f"History.to_frame(), got {list(history.columns)}."
         )
     if objectives is not None and len(objectives) != m:
-        raise ValueError(
-            f"objectives must name the {m} losses of timeline, got {list(objectives)}."
-        )
+        raise ValueError(f"objectives must name the {m} losses of history, got {list(objectives)}.")
     names = [f"loss {k}" for k in range(m)] if objectives is None else list(objectives)
-    members = timeline["member"] if "member" in timeline else pd.Series(0, index=timeline.index)
+    members = history["member"] if "member" in history else pd.Series(0, index=history.index)
     return jsonable(
         {
             "objectives": names,
             "members": [
                 {"member": member, **_columns(_spread(part), m)}
-                for member, part in timeline.groupby(members.to_numpy(), sort=True)
+                for member, part in history.groupby(members.to_numpy(), sort=True)
             ],
         }
     )

@@ -15,9 +15,8 @@ from typing import Any
 from apfex.auditing import Audit
 from apfex.persistence import write_text_atomically
 from apfex.plain import jsonable
-from apfex.report import _audit, _front
-from apfex.report._description import check_described
-from apfex.report._plain import rounded
+from apfex.report._audit import describe_audit
+from apfex.report._description import AUDIT, FRONT, SCHEMA_VERSION, check_described
 
 _SCRIPTS = (
     "base",
@@ -34,7 +33,8 @@ _SCRIPTS = (
     "start",
 )
 """Read one after the other in one scope."""
-_KNOWN = {(_front.KIND, _front.SCHEMA_VERSION), (_audit.KIND, _audit.SCHEMA_VERSION)}
+_DIGITS = 5
+"""As many as a page can show."""
 
 
 def write_front_page(described: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:
@@ -73,12 +73,12 @@ def write_front_page(described: Mapping[str, Any], path: str | os.PathLike[str])
     True
     """
     found = (described.get("kind"), described.get("schema_version"))
-    if found not in _KNOWN:
+    if found not in {(FRONT, SCHEMA_VERSION), (AUDIT, SCHEMA_VERSION)}:
         raise ValueError(
-            f"described must come from describe_front (kind {_front.KIND!r}, schema_version "
-            f"{_front.SCHEMA_VERSION}), got {found}; describe the front again with this version."
+            f"described must come from describe_front (kind {FRONT!r}, schema_version "
+            f"{SCHEMA_VERSION}), got {found}; describe the front again with this version."
         )
-    check_described(described, is_front=described["kind"] == _front.KIND)
+    check_described(described, is_front=described["kind"] == FRONT)
     return write_text_atomically(path, page_of(described))
 
 
@@ -117,7 +117,7 @@ def write_audit_page(
     """
     if not isinstance(audit, Audit):
         raise TypeError(f"audit must be an Audit, got {type(audit).__name__}.")
-    described = _audit.describe_audit(audit, title=title, source=source, command=command)
+    described = describe_audit(audit, title=title, source=source, command=command)
     return write_text_atomically(path, page_of(described))
 
 
@@ -152,8 +152,17 @@ def _hash(text: str) -> str:
 
 def _as_data(described: Mapping[str, Any]) -> str:
     """JSON in ASCII without anything that ends a script element or opens a comment."""
-    text = json.dumps(rounded(jsonable(described)), allow_nan=False, separators=(",", ":"))
+    text = json.dumps(_rounded(jsonable(described)), allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _rounded(value: Any) -> Any:
+    """Numbers with the digits that a page can show: it is a third of the size."""
+    if isinstance(value, dict):
+        return {key: _rounded(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_rounded(part) for part in value]
+    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
 
 
 def _read(name: str) -> str:

@@ -1,11 +1,14 @@
-"""Criteria and rates in words that a review board knows."""
+"""Rates of groups as columns, and criteria and rates in words that a review board knows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
+
+from apfex.auditing import Audit
 
 _TITLES = {
     "dp": "Selection rate",
@@ -34,7 +37,112 @@ _TEXTS = {
 _ALSO = {"dp": "demographic parity", "tpr": "equal opportunity"}
 
 
-def in_words(classes: np.ndarray, words: Mapping[Any, str] | None) -> list[str]:
+@final
+@dataclass(frozen=True, eq=False)
+class RateColumn:
+    """One rate of the groups of a grouping, shape [k] each."""
+
+    rate: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    enough: np.ndarray
+    """Whether as many rows count as a gap asks for."""
+
+    def take(self, kept: np.ndarray) -> dict[str, Any]:
+        """Some of the groups, as plain columns; ``few`` are the places with too few rows."""
+        return {
+            "rate": self.rate[kept],
+            "lower": self.lower[kept],
+            "upper": self.upper[kept],
+            "few": np.flatnonzero(~self.enough[kept]),
+        }
+
+
+Rates = dict[tuple[str, str | None], RateColumn]
+"""By key of the rate and name of the grouping; None is that of all rows together."""
+
+
+def rates_of(audit: Audit, *, min_count: float | None = None) -> Rates:
+    """Rates of all groups; ``min_count`` where the audit had another one.
+
+    Where the audit has selection rates, that of the favorable label is there as ``favored``.
+    """
+    found: Rates = {}
+    frames: list[Any] = [audit.overall, audit.groups]
+    for frame in frames:
+        for (by, of), part in frame.groupby(["by", "of"], sort=False):
+            grouping = None if frame is audit.overall else by
+            is_split = "class" in part and part["class"].notna().any()
+            for place, label in enumerate(audit.counts.classes if is_split else [None]):
+                own = part[part["class"] == label] if is_split else part
+                key = _key(of, place if is_split else None)
+                found[key, grouping] = _column(own, min_count)
+    source = _favorable_key(audit)
+    return found | {("favored", by): column for (key, by), column in found.items() if key == source}
+
+
+def _column(frame: Any, min_count: float | None) -> RateColumn:
+    rate, lower, upper = (frame[name].to_numpy(float) for name in ("rate", "lower", "upper"))
+    enough = frame["in_gap"].to_numpy(bool)
+    if min_count is not None:
+        enough = frame["effective"].to_numpy(float) >= min_count
+    return RateColumn(rate, lower, upper, enough)
+
+
+def _key(of: str, place: int | None) -> str:
+    """Name of a rate in the description; with several classes their places tell them apart."""
+    return of if place is None else f"{of}:{place}"
+
+
+def _favorable_key(audit: Audit) -> str:
+    """The selection rate that is the share of favorable decisions."""
+    return _key("dp", audit.counts.favorable if audit.counts.classes else None)
+
+
+def describe_rates(
+    rates: Rates, keys: Sequence[str], shown: Mapping[str, np.ndarray]
+) -> dict[str, Any]:
+    """``{key: {"overall": column, "groupings": {by: column}}}`` of the groups that are shown."""
+    return {
+        key: {
+            "overall": rates[key, None].take(np.zeros(1, dtype=np.int64)),
+            "groupings": {by: rates[key, by].take(kept) for by, kept in shown.items()},
+        }
+        for key in keys
+    }
+
+
+def list_rates(
+    audit: Audit, rates: Rates, favorable: str, labels: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Rates that a page can show, in words: that of the favorable label first, none twice.
+
+    ``labels`` are the words of several classes; of two, all rates are of the favorable one.
+    """
+    keys = dict.fromkeys(key for key, _ in rates if key != _favorable_key(audit))
+    found = []
+    for key in sorted(keys, key=lambda key: key != "favored"):
+        of, _, place = key.partition(":")
+        label = labels[int(place)] if place else favorable
+        title = f"{title_of(of)}: {label}" if place else title_of(of)
+        found.append({"key": key, "of": of, "title": title, "text": _text(of, f"“{label}”")})
+    return found
+
+
+def describe_criteria(audit: Audit, favorable: str) -> list[dict[str, Any]]:
+    """Criteria of an audit, in words."""
+    found = []
+    for name in audit.settings.criteria:
+        text = _text(name, f"“{favorable}”")
+        if audit.counts.classes:
+            text = _text(name, "a label")
+            text += "" if name == "accuracy" else " (the label with the largest gap counts)"
+        also = _ALSO.get(name, "")
+        found.append({"key": name, "title": title_of(name), "also": also, "text": text})
+    return found
+
+
+def labels_in_words(classes: np.ndarray, words: Mapping[Any, str] | None) -> list[str]:
     """Labels as they are to be shown."""
     known, words = classes.tolist(), {} if words is None else words
     strange = [label for label in words if label not in known]
@@ -51,35 +159,5 @@ def title_of(name: str) -> str:
     return _TITLES[name]
 
 
-def words_of(name: str, label: str) -> dict[str, str]:
-    """Title and explanation of a criterion or rate, of the label whose rates are shown."""
-    return {"title": title_of(name), "text": _TEXTS[name].format(label=quoted(label))}
-
-
-def describe_criteria(criteria: Sequence[str], label: str, n_classes: int) -> list[dict[str, Any]]:
-    """Criteria of an audit, in words."""
-    found = []
-    for name in criteria:
-        words = words_of(name, "a label" if n_classes > 2 else label)
-        if n_classes > 2 and name != "accuracy":
-            words["text"] += " (the label with the largest gap counts)"
-        found.append({"key": name, "also": _ALSO.get(name, ""), **words})
-    return found
-
-
-def describe_rate(of: str, label: Any, place: int | None) -> dict[str, Any]:
-    """A rate of two labels, or of one of several (``place``), in words."""
-    words = words_of(of, str(label))
-    if place is not None:
-        words["title"] = f"{words['title']}: {label}"
-    return {"key": rate_key(of, place), "of": of, **words}
-
-
-def rate_key(of: str, place: int | None) -> str:
-    """Name of a rate in the description."""
-    return of if place is None else f"{of}:{place}"
-
-
-def quoted(label: str) -> str:
-    """A label from data, marked as such."""
-    return label if label in ("a label",) else f"“{label}”"
+def _text(name: str, label: str) -> str:
+    return _TEXTS[name].format(label=label)

@@ -7,7 +7,7 @@ Errors and warnings are :class:`RunError` and :class:`RunWarning`, which carry w
 """
 
 from apfex.runs._audit import AuditData, AuditRun, audit_file, load_audit
-from apfex.runs._checks import Caveat, Leak
+from apfex.runs._checks import Leak
 from apfex.runs._columns import GroupCounts
 from apfex.runs._data import RunData
 from apfex.runs._errors import Argument, Predicting, RunError, RunWarning
@@ -22,7 +22,6 @@ __all__ = [
     "Argument",
     "AuditData",
     "AuditRun",
-    "Caveat",
     "Checked",
     "GroupCounts",
     "Leak",

@@ -175,7 +175,7 @@ def _train_and_measure(
 ) -> Run:
     """Fit, measure, and write each part as soon as it is there."""
     from apfex.persistence import write_json
-    from apfex.report import describe_front
+    from apfex.report import measure_front
 
     started, source, settings = time.monotonic(), task.source, task.settings
     record = _draft_record(task)
@@ -188,12 +188,10 @@ def _train_and_measure(
     tell("measuring", task.data)
     fresh = source.rows(task.test)
     limits: dict[str, Any] = {"tolerance": settings.tolerance, "confidence": settings.confidence}
-    described = describe_front(
-        clf,
-        **fresh,
-        **limits,
+    measured = measure_front(clf, **fresh, **limits)
+    described = measured.describe(
         title=f"Front of {source.name}",
-        source=f"{source.description}: {len(task.test):,} rows held back of {len(source.y):,}",
+        source=f"{source.description}: {len(task.test):,} test rows of {len(source.y):,}",
         words=source.words,
     )
     record |= {
@@ -201,7 +199,7 @@ def _train_and_measure(
         "seconds": round(time.monotonic() - started, 1),
         "results": results_of(described),
     }
-    run = Run(record, None, clf, described, clf.audit(**fresh, **limits))
+    run = Run(record, None, clf, described, measured.audits[clf.point_])
     if draft is not None and place is not None:
         run._write(draft, place)
     return run

@@ -15,7 +15,6 @@ import numpy as np
 
 from apfex.plain import printable
 from apfex.runs._audit import AuditRun, load_audit
-from apfex.runs._checks import Caveat, find_caveats
 from apfex.runs._data import RunData
 from apfex.runs._errors import Argument, RunError, RunWarning
 from apfex.runs._files import Table, open_table
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from apfex.auditing import Audit
     from apfex.estimator import APFExClassifier
     from apfex.front import Front
+    from apfex.report import Caveat
 
 
 @final
@@ -109,8 +109,11 @@ class Run:
 
     @property
     def caveats(self) -> tuple[Caveat, ...]:
-        """Gaps of the chosen point, on rows held back, that are a reason to look twice."""
-        return find_caveats(self.described)
+        """Why the chosen point may not be trusted, by the test rows: what its page says."""
+        from apfex.report import Caveat
+
+        chosen = self.described["points"][self.described["chosen"]]
+        return tuple(Caveat(**caveat) for caveat in chosen["caveats"])
 
     def report(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Write the page of the front; by default that of the folder again, by this version."""

@@ -1,6 +1,6 @@
 /* What only the page of an audit has: worst-off groups, thresholds, rows to collect. */
 
-function startWorst() {
+function drawWorst() {
   const { worst, share_favored: overall, worse_off: sure } = current();
   $("worst").hidden = worst.length === 0;
   $("worst-about").textContent = sure === 0 ? "None of these is clearly worse off than all rows." : "";
@@ -9,55 +9,45 @@ function startWorst() {
     ["Rows", "number"],
     ["", "graph wide"],
     ["Favored", "number"],
-    ["Interval", "number wide"],
-    ["To all rows", "number wide"],
+    ...RATE_HEADS,
     ["Driven by", "wide"],
   ];
   const lowest = Math.min(...worst.map((row) => row.lower));
   const highest = Math.max(overall, ...worst.map((row) => row.upper));
   const driver = (row) => [nameNode(row.driver), ` (others ${percent(row.others)})`];
-  const body = worst.map((row, n) =>
+  const body = worst.slice(0, state.shownWorst).map((row) =>
     el(
       "tr",
-      { hidden: n >= 10 },
+      {},
       rowHead([nameNode(row.group), row.driver && narrowLine(["driven by ", driver(row)], "words")]),
       cell(count(row.count), "number"),
-      cell(rateMark(row.favored, row.lower, row.upper, overall, [lowest, highest]), "graph wide"),
-      cell([percent(row.favored), narrowLine(between(row.lower, row.upper, percent))], "number strong"),
-      cell(between(row.lower, row.upper, percent), "number wide"),
-      cell(points(row.difference), "number wide"),
+      rateCells(row.favored, row, overall, [lowest, highest]),
       cell(row.driver ? driver(row) : "–", "wide"),
     ),
   );
-  $("worst-table").replaceChildren(table("Groups that get the favorable label least", heads, body));
-  const hidden = body.filter((row) => row.hidden);
-  if (!hidden.length) return;
-  const more = el("button", { type: "button", class: "more no-print" }, `Show ${count(hidden.length)} more`);
-  more.addEventListener("click", () => {
-    for (const row of hidden) row.hidden = false;
-    more.remove();
-  });
-  $("worst-table").append(more);
+  $("worst-table").replaceChildren(
+    table("Groups that get the favorable label least", heads, body),
+    ...moreButton(worst.length - body.length, "shownWorst"),
+  );
 }
+const startWorst = () => view(["shownWorst"], drawWorst);
 
 function startThresholds() {
   if (!D.thresholds) return;
   $("thresholds").hidden = false;
   const [what, where] = [$("thresholds-criterion"), $("thresholds-by")];
-  options(what, D.criteria.map(({ key, title }) => [key, title.toLowerCase()]), D.criteria[0].key);
-  options(where, D.levels.map(({ by }) => [by, byText(by)]), crossing.by);
+  gapOptions(what, where);
   const draw = responsive($("thresholds-plot"), (width) => {
     const own = D.thresholds.find(({ criterion, by }) => criterion === what.value && by === where.value);
     const title = titleOf(own.criterion);
     const words = {
       x: "threshold of the score",
       y: `gap in ${title}`,
-      xForm: (value, digits) => value.toFixed(digits),
       label: `Gap in ${title} at ${own.threshold.length} thresholds; the table has the numbers`,
       top: tolerance,
     };
     const lines = [{ values: own.gap, css: "l0" }];
-    const bound = (plot) => levelLine("tolerance", tolerance, plot);
+    const bound = (plot) => horizontalLine("tolerance", tolerance, plot);
     $("thresholds-plot").replaceChildren(linePlot(width, 260, own.threshold, lines, words, bound));
     drawThresholdTable(own);
   });
@@ -105,8 +95,8 @@ function startPlan() {
     return el(
       "tr",
       {},
-      rowHead([title, narrowLine(levelName(one.by)), narrowLine(who(), "words")]),
-      cell(levelName(one.by), "wide"),
+      rowHead([title, narrowLine(groupingName(one.by)), narrowLine(who(), "words")]),
+      cell(groupingName(one.by), "wide"),
       cell([settled ? count(one.more_rows) : "no number would do", narrowLine(verdict())], "number strong"),
       cell(who(), "wide"),
       cell(verdict(), "wide"),

@@ -4,8 +4,8 @@
 const D = JSON.parse(document.getElementById("data").textContent);
 const isFront = D.kind === "apfex.front";
 const tolerance = D.settings.tolerance;
-const crossing = D.levels[D.levels.length - 1];
-const levelOf = new Map(D.levels.map((level) => [level.by, level]));
+const crossing = D.groupings[D.groupings.length - 1];
+const groupingOf = new Map(D.groupings.map((grouping) => [grouping.by, grouping]));
 const criterionOf = new Map(D.criteria.map((criterion) => [criterion.key, criterion]));
 const rateOf = new Map(D.rates.map((rate) => [rate.key, rate]));
 
@@ -53,7 +53,11 @@ function nameText(text, most = 80) {
   const cut = marks.length > most ? marks.slice(0, most - 1).join("") + "…" : marks.join("");
   return `\u2068${cut}\u2069`;
 }
-const byText = (by) => nameText(levelOf.get(by).attributes.join(" × "), 60);
+/* Attributes of a grouping; one that could be read as several is quoted. */
+const attributeName = (name) => (/ [x×] /.test(` ${name} `) ? `“${name}”` : name);
+const attributesOf = (by) => groupingOf.get(by).attributes.map(attributeName).join(" × ");
+const groupingName = (by) => nameNode(attributesOf(by));
+const byText = (by) => nameText(attributesOf(by), 60);
 
 const known = (value) => value !== null && value !== undefined && Number.isFinite(value);
 const percent = (value, digits = 1) => (known(value) ? `${(100 * value).toFixed(digits)}%` : "–");
@@ -110,14 +114,18 @@ function table(caption, heads, rows, options = {}) {
 const cell = (content, css) => el("td", { class: css || null }, content);
 /* On a narrow screen two columns become two lines of one. */
 const narrowLine = (text, css = "") => el("span", { class: `narrow-only quiet ${css}` }, text);
-const attributeName = (name) => (/ [x×] /.test(` ${name} `) ? `“${name}”` : name);
-const levelName = (by) => nameNode(levelOf.get(by).attributes.map(attributeName).join(" × "));
 const rowHead = (content, css) => el("th", { scope: "row", class: css || null }, content);
 
 function options(select, pairs, chosen) {
   select.replaceChildren(
     ...pairs.map(([value, text]) => el("option", { value, selected: value === chosen }, text)),
   );
+}
+
+const groupingOptions = (select) => options(select, D.groupings.map(({ by }) => [by, byText(by)]), crossing.by);
+function gapOptions(criterion, by) {
+  options(criterion, D.criteria.map(({ key, title }) => [key, title.toLowerCase()]), D.criteria[0].key);
+  groupingOptions(by);
 }
 
 /* What is chosen. A view is drawn again when one of the things it depends on changes. */
@@ -129,6 +137,7 @@ const state = {
   rate: D.rates[0].key,
   shownChanges: 12,
   shownGroups: 12,
+  shownWorst: 10,
 };
 const views = [];
 function view(depends, draw) {

@@ -13,18 +13,18 @@ function someOf(rows, text, most) {
   return { shown: found.slice(0, most), left: Math.max(0, found.length - most), found: found.length };
 }
 const nobody = () => el("p", {}, "No group has such a name.");
-function moreButton(left, key, level) {
+function moreButton(left, key, grouping = { left_out: 0 }) {
   const parts = [];
   if (left > 0) {
     const onclick = () => choose({ [key]: state[key] + 50 });
-    const text = `Show ${count(Math.min(50, left))} more of ${count(left)}`;
+    const text = left > 50 ? `Show 50 more of ${count(left)}` : `Show ${count(left)} more`;
     parts.push(el("button", { type: "button", class: "more no-print", onclick }, text));
     parts.push(el("p", { class: "print-only quiet" }, `${count(left)} more groups are not shown.`));
   }
-  if (level.left_out) {
-    const who = `${plural(level.left_out, "further group")} of this level`;
+  if (grouping.left_out) {
+    const who = `${plural(grouping.left_out, "further group")} of this grouping`;
     const why = "not on this page: those here are worst off at some point, or make a gap.";
-    parts.push(el("p", { class: "quiet" }, `${who} ${level.left_out === 1 ? "is" : "are"} ${why}`));
+    parts.push(el("p", { class: "quiet" }, `${who} ${grouping.left_out === 1 ? "is" : "are"} ${why}`));
   }
   return parts;
 }
@@ -45,9 +45,9 @@ function changeMark(row, most, width = 200, height = 20) {
 function changeRows(by) {
   const point = current();
   const { gained, lost, net_share: net, direction } = point.changes[by];
-  const now = point.rates.favored.levels[by].rate;
-  const before = D.points[D.baseline].rates.favored.levels[by].rate;
-  return levelOf.get(by).groups.map((group, g) => ({
+  const now = point.rates.favored.groupings[by].rate;
+  const before = D.points[D.baseline].rates.favored.groupings[by].rate;
+  return groupingOf.get(by).groups.map((group, g) => ({
     name: group.name,
     rows: group.rows,
     gained: gained[g],
@@ -67,9 +67,9 @@ function drawChanges() {
     box.replaceChildren();
     return;
   }
-  const level = levelOf.get($("changes-by").value);
+  const grouping = groupingOf.get($("changes-by").value);
   const sign = $("changes-order").value === "gain" ? -1 : 1;
-  const rows = changeRows(level.by).sort((a, b) => sign * (a.direction - b.direction || a.net - b.net));
+  const rows = changeRows(grouping.by).sort((a, b) => sign * (a.direction - b.direction || a.net - b.net));
   const { gained, lost } = point.tally;
   const get = `${count(gained)} people get “${visible(D.favorable)}” who did not`;
   $("changes-about").textContent =
@@ -103,12 +103,12 @@ function drawChanges() {
   });
   box.replaceChildren(
     found ? table(`Who gains and who loses at point ${point.point}`, heads, body) : nobody(),
-    ...moreButton(left, "shownChanges", level),
+    ...moreButton(left, "shownChanges", grouping),
   );
 }
 function startChanges() {
   $("changes").hidden = false;
-  options($("changes-by"), D.levels.map(({ by }) => [by, byText(by)]), crossing.by);
+  groupingOptions($("changes-by"));
   for (const id of ["changes-by", "changes-order"]) $(id).addEventListener("change", drawChanges);
   $("changes-filter").addEventListener("input", drawChanges);
   view(["point", "shownChanges"], drawChanges);

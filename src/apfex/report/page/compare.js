@@ -29,7 +29,7 @@ function compareGaps(a, b) {
 }
 function drawCompare() {
   const [a, b] = [D.points[Number($("compare-a").value)], D.points[Number($("compare-b").value)]];
-  const doubtful = (point) => plural(point.doubts.filter(({ kind }) => kind !== "note").length, "doubt");
+  const warnings = (point) => plural(point.caveats.filter(({ level }) => level === "warning").length, "caveat");
   const heads = [
     "Figure",
     [`Point ${a.point}`, "number"],
@@ -41,11 +41,11 @@ function drawCompare() {
     shareRow("Balanced error", a.balanced_error, b.balanced_error),
     ...compareGaps(a, b),
     shareRow("Favorable decisions", a.share_favored, b.share_favored),
-    compareRow("Trust", doubtful(a), doubtful(b), ""),
+    compareRow("Trust", warnings(a), warnings(b), ""),
   ];
   const caption = `Point ${a.point} and point ${b.point} side by side`;
   $("compare-table").replaceChildren(table(caption, heads, body, { css: "compare" }));
-  const rates = (point) => point.rates.favored.levels[crossing.by];
+  const rates = (point) => point.rates.favored.groupings[crossing.by];
   const moved = crossing.groups
     .map((group, g) => ({ name: group.name, one: rates(a).rate[g], two: rates(b).rate[g] }))
     .map((row) => ({ ...row, moved: row.two - row.one }))

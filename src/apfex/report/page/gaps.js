@@ -1,4 +1,4 @@
-/* Gaps of every criterion and level, and the table of all points. */
+/* Gaps of every criterion and grouping, and the table of all points. */
 
 const ALARM = Object.keys(VERDICTS);
 
@@ -8,8 +8,8 @@ function gapRow(gap, top) {
   return el(
     "tr",
     {},
-    rowHead([criterion.title, narrowLine(levelName(gap.by))]),
-    cell(levelName(gap.by), "wide"),
+    rowHead([criterion.title, narrowLine(groupingName(gap.by))]),
+    cell(groupingName(gap.by), "wide"),
     cell(gapMark(gap, top), "graph wide"),
     cell([decimal(gap.gap), narrowLine(interval), narrowLine(badge(gap.verdict))], "number strong"),
     cell(interval, "number wide"),
@@ -36,7 +36,7 @@ function drawGaps() {
   const whose = isFront ? `point ${state.point}` : "the decisions";
   const upright = (css) => sample(svg("line", { class: css, x1: 0, x2: 0, y1: -8, y2: 8 }));
   $("gaps-table").replaceChildren(
-    table(`Gaps of ${whose} on every level`, heads, ordered.map((gap) => gapRow(gap, top))),
+    table(`Gaps of ${whose} by every grouping`, heads, ordered.map((gap) => gapRow(gap, top))),
     legend([
       [upright("tolerance"), `tolerance ${tolerance}`],
       [upright("floor"), "noise floor"],
@@ -51,7 +51,7 @@ function startGaps() {
   view(["point"], drawGaps);
 }
 
-const choosingGap = ({ gap, compared }) => (known(compared) || !known(gap) ? decimal(compared) : `${decimal(gap)}‡`);
+const validationGap = ({ gap, compared }) => (known(compared) || !known(gap) ? decimal(compared) : `${decimal(gap)}‡`);
 function pointRow(point) {
   const here = point.point === state.point;
   const onclick = () => choose({ point: point.point });
@@ -62,7 +62,7 @@ function pointRow(point) {
     point.trivial && "trivial",
     point.levelled_down.length > 0 && "levelled down",
     isBaseline(point) && "starting point",
-    point.doubts.some(({ kind }) => kind === "gap_grew") && "a gap grew",
+    point.caveats.some(({ code }) => code === "gap_grew") && "a gap grew",
     point.point === D.chosen && "chosen",
   ].filter(Boolean);
   return el(
@@ -72,8 +72,8 @@ function pointRow(point) {
     cell(percent(point.error), "number"),
     cell(percent(point.balanced_error), "number wide"),
     mainGaps(point).map((gap) => [cell(decimal(gap.gap), "number"), cell(badge(gap.verdict))]),
-    cell(percent(point.validation.error), "number chosen-rows"),
-    D.criteria.map(({ key }) => cell(choosingGap(point.validation.gaps[key] || {}), "number chosen-rows")),
+    cell(percent(point.validation.error), "number validation"),
+    D.criteria.map(({ key }) => cell(validationGap(point.validation.gaps[key] || {}), "number validation")),
     cell(tags.join(", ")),
   );
 }
@@ -83,8 +83,8 @@ function drawPoints() {
     ["Error", "number"],
     ["Balanced error", "number wide"],
     ...D.criteria.flatMap(({ title }) => [[`${title} gap`, "number"], "Verdict"]),
-    ["Error, choosing rows", "number chosen-rows"],
-    ...D.criteria.map(({ title }) => ([`${title} gap, choosing rows`, "number chosen-rows"])),
+    ["Error, validation rows", "number validation"],
+    ...D.criteria.map(({ title }) => ([`${title} gap, validation rows`, "number validation"])),
     "Remarks",
   ];
   const had = document.activeElement && document.activeElement.classList.contains("go");
@@ -97,7 +97,7 @@ function startPoints() {
   $("points").hidden = false;
   $("points-about").textContent =
     `Gaps are between groups of ${byText(crossing.by)}. Point ${D.baseline} was ${CHOSE}; the others are ` +
-    "compared with it. The last columns are of the rows that chose the points, and flatter them; groups " +
+    "compared with it. The last columns are of the validation rows, which chose the points and flatter them; groups " +
     `of fewer than ${D.settings.min_count} rows are left out there, too (‡ where they could not be).`;
   view(["point"], drawPoints);
 }

@@ -8,11 +8,11 @@ const ORDERS = {
   rows: (a, b) => b.rows - a.rows,
 };
 function groupRows(by, key) {
-  const { levels, overall } = current().rates[key];
+  const { groupings, overall } = current().rates[key];
   const everyone = overall.rate[0];
-  const { rate, lower, upper, few } = levels[by];
+  const { rate, lower, upper, few } = groupings[by];
   const small = new Set(few);
-  return levelOf.get(by).groups.map((group, g) => ({
+  return groupingOf.get(by).groups.map((group, g) => ({
     name: group.name,
     rows: group.rows,
     rate: rate[g],
@@ -24,10 +24,10 @@ function groupRows(by, key) {
   }));
 }
 function drawGroups() {
-  const level = levelOf.get($("groups-by").value);
+  const grouping = groupingOf.get($("groups-by").value);
   const rate = rateOf.get(state.rate);
   const everyone = current().rates[rate.key].overall.rate[0];
-  const all = groupRows(level.by, rate.key).filter((row) => known(row.rate));
+  const all = groupRows(grouping.by, rate.key).filter((row) => known(row.rate));
   const order = ORDERS[$("groups-order").value];
   all.sort((a, b) => Number(a.few) - Number(b.few) || order(a, b));
   const { shown, left, found } = someOf(all, $("groups-filter").value, state.shownGroups);
@@ -37,8 +37,7 @@ function drawGroups() {
     ["Rows", "number"],
     [`${percent(from, 0)} to ${percent(to, 0)}`, "graph wide"],
     ["Rate", "number"],
-    ["Interval", "number wide"],
-    ["To all rows", "number wide"],
+    ...RATE_HEADS,
   ];
   const body = shown.map((row) =>
     el(
@@ -46,15 +45,12 @@ function drawGroups() {
       { class: row.few ? "few" : null },
       rowHead([nameNode(row.name), row.few && el("sup", { title: "few rows" }, "†")]),
       cell(count(row.rows), "number"),
-      cell(rateMark(row.rate, row.lower, row.upper, everyone, [from, to]), "graph wide"),
-      cell([percent(row.rate), narrowLine(between(row.lower, row.upper, percent))], "number strong"),
-      cell(between(row.lower, row.upper, percent), "number wide"),
-      cell(points(row.difference), "number wide"),
+      rateCells(row.rate, row, everyone, [from, to]),
     ),
   );
   $("groups-table").replaceChildren(
-    found ? table(`${rate.title} of groups of ${byText(level.by)}`, heads, body) : nobody(),
-    ...moreButton(left, "shownGroups", level),
+    found ? table(`${rate.title} of groups of ${byText(grouping.by)}`, heads, body) : nobody(),
+    ...moreButton(left, "shownGroups", grouping),
     el(
       "p",
       { class: "quiet" },
@@ -66,7 +62,7 @@ function drawGroups() {
   $("groups-rate").value = rate.key;
 }
 function startGroups() {
-  options($("groups-by"), D.levels.map(({ by }) => [by, byText(by)]), crossing.by);
+  groupingOptions($("groups-by"));
   options($("groups-rate"), D.rates.map(({ key, title }) => [key, title]), state.rate);
   $("groups-rate").addEventListener("change", () => {
     $("rate").value = $("groups-rate").value;

@@ -4,28 +4,28 @@ const STEPS_OF_HEAT = 7;
 const MOST_ROWS = 60;
 const MOST_COLUMNS = 30;
 const FEW = `† fewer than ${D.settings.min_count} rows count:`;
-const attributes = D.levels.filter((level) => level.attributes.length === 1).map(({ by }) => by);
+const attributes = D.groupings.filter((grouping) => grouping.attributes.length === 1).map(({ by }) => by);
 
-/* The level of one attribute, or of two in whichever order. */
-function heatLevel(down, across) {
+/* The grouping of one attribute, or of two in whichever order. */
+function heatGrouping(down, across) {
   const wanted = new Set([down, across]);
   const fits = (own) => own.length === wanted.size && own.every((name) => wanted.has(name));
-  return D.levels.find((level) => fits(level.attributes));
+  return D.groupings.find((grouping) => fits(grouping.attributes));
 }
 /* Ends of the colours: over all points, so that colours stay comparable along the front. */
 function rateRange(by, key) {
-  const all = D.points.flatMap((point) => point.rates[key].levels[by].rate).filter(known);
+  const all = D.points.flatMap((point) => point.rates[key].groupings[by].rate).filter(known);
   return all.length ? [Math.min(...all), Math.max(...all)] : [0, 1];
 }
 const heatOf = (rate, [from, to]) =>
   Math.min(STEPS_OF_HEAT - 1, Math.floor((STEPS_OF_HEAT * (rate - from)) / (to - from || 1)));
 
-function heatCell(g, level, column, range) {
+function heatCell(g, grouping, column, range) {
   if (g === undefined) return cell("", "empty");
   const rate = column.rate[g];
   if (!known(rate)) return cell("–", "empty");
   const few = column.few.includes(g);
-  const { name, rows } = level.groups[g];
+  const { name, rows } = grouping.groups[g];
   const interval = between(column.lower[g], column.upper[g], percent);
   const size = `${plural(rows, "row")}${few ? ", too few that count" : ""}`;
   return el(
@@ -40,20 +40,20 @@ function heatCell(g, level, column, range) {
 }
 function drawHeat() {
   const [down, across] = [$("heat-rows").value, $("heat-columns").value];
-  const level = heatLevel(down, across);
+  const grouping = heatGrouping(down, across);
   const rate = rateOf.get(state.rate);
-  const column = current().rates[rate.key].levels[level.by];
-  const range = rateRange(level.by, rate.key);
-  const alone = level.attributes.length === 1;
+  const column = current().rates[rate.key].groupings[grouping.by];
+  const range = rateRange(grouping.by, rate.key);
+  const alone = grouping.attributes.length === 1;
   const places = new Map();
-  level.groups.forEach(({ values }, g) => {
+  grouping.groups.forEach(({ values }, g) => {
     if (!values) return;
-    const value = (name) => values[level.attributes.indexOf(name)];
+    const value = (name) => values[grouping.attributes.indexOf(name)];
     const row = value(down);
     if (!places.has(row)) places.set(row, new Map());
     places.get(row).set(alone ? "" : value(across), g);
   });
-  const inOrder = (name) => levelOf.get(name).groups.map(({ values }) => values[0]);
+  const inOrder = (name) => groupingOf.get(name).groups.map(({ values }) => values[0]);
   const overall = current().rates[rate.key].overall.rate[0];
   const away = (g) => Math.max(column.lower[g] - overall, overall - column.upper[g]);
   const byColumn = turned(places);
@@ -67,13 +67,13 @@ function drawHeat() {
   ];
   const body = rows.map((name) => {
     const own = places.get(name);
-    const cells = columns.map((other) => heatCell(own.get(other), level, column, range));
+    const cells = columns.map((other) => heatCell(own.get(other), grouping, column, range));
     return el("tr", {}, rowHead(nameNode(name)), cells);
   });
   $("heat-map").replaceChildren(
-    table(`${rate.title} by ${nameText(level.attributes.join(" and "))}`, heads, body, { css: "heat-table" }),
+    table(`${rate.title} by ${nameText(grouping.attributes.join(" and "))}`, heads, body, { css: "heat-table" }),
     ...leftOutOfMap(rows.length, places.size, columns.length, byColumn.size),
-    ...moreButton(0, "", level),
+    ...moreButton(0, "", grouping),
   );
   $("heat-about").textContent = `${rate.title}: ${rate.text}; ${percent(overall)} of all rows.`;
   drawHeatLegend(range, column.few.length > 0);

@@ -1,4 +1,4 @@
-/* Lines over steps or thresholds: the timeline of a training, gaps over all thresholds. */
+/* Lines over steps or thresholds: the history of a training, gaps over all thresholds. */
 
 const path = (xs, ys, plot) => {
   let pen = "M";
@@ -23,8 +23,8 @@ function linePlot(width, height, xs, lines, words, extra = () => []) {
     y: [bottom, 1.05 * top],
     xLabel: words.x,
     yLabel: words.y,
-    xForm: words.xForm,
-    yForm: (value, digits) => value.toFixed(digits),
+    xForm: decimal,
+    yForm: decimal,
     left: 64,
   });
   return svg(
@@ -46,8 +46,8 @@ function stretches(steps, names) {
   });
   return found;
 }
-function plotTimeline(width) {
-  const { members, objectives } = D.timeline;
+function plotHistory(width) {
+  const { members, objectives } = D.history;
   const origin = isFront && current().validation.member;
   const own = members.find(({ member }) => member === origin) || members[0];
   const kinds = [...new Set(members.flatMap(({ strategy }) => strategy || []))];
@@ -58,20 +58,19 @@ function plotTimeline(width) {
       const size = { width: Math.max(1, x(to) - x(from)), height: box.bottom - box.top };
       return svg("rect", { class: css, x: x(from), y: box.top, ...size }, svg("title", {}, visible(name)));
     });
-  const xForm = (value, digits) => value.toFixed(digits);
   const panel = (lines, y) => {
     const label = `${y} over ${count(own.step[own.step.length - 1])} steps`;
-    return linePlot(width, 200, own.step, lines, { x: "step", y, xForm, label }, band);
+    return linePlot(width, 200, own.step, lines, { x: "step", y, label }, band);
   };
   const each = (columns) => columns.map((values, k) => ({ values, css: `l${k % 6}` }));
-  $("timeline-plot").replaceChildren(
+  $("history-plot").replaceChildren(
     panel([{ values: own.direction_norm, css: "l-norm" }], "combined gradient"),
     panel(each(own.losses), "losses"),
     panel(each(own.weights), "weights"),
   );
   const stroke = (k) => sample(svg("line", { class: `line l${k % 6}`, x1: -12, x2: 12 }));
   const field = (k) => sample(svg("rect", { class: `band b${k % 6}`, x: -12, y: -7, width: 24, height: 14 }));
-  $("timeline-legend").replaceChildren(
+  $("history-legend").replaceChildren(
     legend([
       ...objectives.map((name, k) => [stroke(k), nameNode(name)]),
       ...kinds.map((name, k) => [field(k), nameNode(name)]),
@@ -79,11 +78,11 @@ function plotTimeline(width) {
   );
   const which = members.length > 1 ? ` Shown is member ${own.member}, from which the point comes.` : "";
   const band_is = kinds.length ? "; the band is the strategy at work" : "; no strategy switches: the weights are fixed";
-  $("timeline-about").textContent =
+  $("history-about").textContent =
     `Length of the combined gradient, losses and weights, step by step${band_is}.${which}`;
 }
-function startTimeline() {
-  if (!D.timeline) return;
-  $("timeline").hidden = false;
-  view(["point"], responsive($("timeline-plot"), plotTimeline));
+function startHistory() {
+  if (!D.history) return;
+  $("history").hidden = false;
+  view(["point"], responsive($("history-plot"), plotHistory));
 }

@@ -50,7 +50,7 @@ function frame(width, height, { x, y, xLabel, yLabel, xForm, yForm, left = 58 })
   return { box, x: scaleX, y: scaleY, axes };
 }
 
-const levelLine = (css, value, plot) =>
+const horizontalLine = (css, value, plot) =>
   svg("line", { class: css, x1: plot.box.left, x2: plot.box.right, y1: plot.y(value), y2: plot.y(value) });
 
 /* A verdict has a shape of its own, not only a colour. */
@@ -113,6 +113,18 @@ function rateMark(rate, lower, upper, overall, [from, to], width = 170, height =
       svg("line", { class: "interval", x1: scale(lower), x2: scale(upper), y1: middle, y2: middle }),
     known(rate) && svg("circle", { class: "dot", cx: scale(rate), cy: middle, r: 4.5 }),
   );
+}
+
+/* Cells of a rate: drawn, in percent, its interval, and how far it is from that of all rows. */
+const RATE_HEADS = [["Interval", "number wide"], ["To all rows", "number wide"]];
+function rateCells(rate, { lower, upper, difference }, overall, ends) {
+  const interval = between(lower, upper, percent);
+  return [
+    cell(rateMark(rate, lower, upper, overall, ends), "graph wide"),
+    cell([percent(rate), narrowLine(interval)], "number strong"),
+    cell(interval, "number wide"),
+    cell(points(difference), "number wide"),
+  ];
 }
 
 /* Drawn anew whenever its box changes width. */

@@ -1,4 +1,4 @@
-/* The front: error against the gap of a criterion, on fresh rows. */
+/* The front: error against the gap of a criterion, on the test rows. */
 
 function frontScale(gaps) {
   const errors = D.points.map((point) => point.error);
@@ -84,10 +84,10 @@ function plotFront(width) {
   const criterion = criterionOf.get(state.criterion);
   const plot = frame(width, height, {
     ...scale,
-    xLabel: D.fresh ? "error on fresh rows" : "error on the rows that chose",
+    xLabel: D.fresh ? "error on the test rows" : "error on rows that fit has seen",
     yLabel: `gap in ${criterion.title.toLowerCase()}`,
     xForm: (value, digits) => percent(value, Math.max(0, digits - 2)),
-    yForm: (value, digits) => value.toFixed(digits),
+    yForm: decimal,
   });
   const spots = D.points.map((point, p) => ({
     x: plot.x(point.error),
@@ -121,8 +121,8 @@ function plotFront(width) {
     svg("desc", { id: "front-svg-text" }, told),
     svg("rect", { class: "zone", x: left, width: right - left, y: edge, height: bottom - edge }),
     plot.axes,
-    levelLine("tolerance", tolerance, plot),
-    hasFloor && levelLine("floor", floor, plot),
+    horizontalLine("tolerance", tolerance, plot),
+    hasFloor && horizontalLine("floor", floor, plot),
     marks,
     lineName(`tolerance ${tolerance}`, edge, plot, free),
     hasFloor && lineName(`noise floor ${decimal(floor)}`, plot.y(floor), plot, free),
@@ -175,8 +175,7 @@ function drawLegend() {
 
 function startFront() {
   $("front").hidden = false;
-  options($("criterion"), D.criteria.map(({ key, title }) => [key, title.toLowerCase()]), state.criterion);
-  options($("by"), D.levels.map(({ by }) => [by, byText(by)]), state.by);
+  gapOptions($("criterion"), $("by"));
   $("criterion").addEventListener("change", () => choose({ criterion: $("criterion").value }));
   $("by").addEventListener("change", () => choose({ by: $("by").value }));
   view(["point", "criterion", "by"], responsive($("plot"), plotFront));

@@ -1,7 +1,7 @@
 /* The panel of one point, or of the audit: what it is, whether to trust it, how to use it. */
 
 const isBaseline = (point) => point.point === D.baseline;
-const CHOSE = "the most accurate on the rows that chose";
+const CHOSE = "the most accurate on the validation rows";
 const mainGaps = (point) => D.criteria.map(({ key }) => gapOf(point, key, crossing.by));
 
 /* "Selection rate: above the tolerance. ..." */
@@ -61,14 +61,14 @@ function errorCard(point) {
     percent(point.error),
     `${between(point.error_lower, point.error_upper, percent)}${extra}`,
     `balanced error ${percent(point.balanced_error)}`,
-    chosenLine(percent(point.validation.error)),
+    validationLine(percent(point.validation.error)),
   );
 }
-const chosenLine = (text) => el("p", { class: "quiet chosen-rows" }, `On the rows that chose it: ${text}`);
+const validationLine = (text) => el("p", { class: "quiet validation" }, `On the validation rows: ${text}`);
 
 /* Every group with a row counted when the points were found; here it needs more of them. */
 const SMALL_TOO = `with groups of fewer than ${D.settings.min_count} rows`;
-function chosenGap({ gap, compared }) {
+function comparedGap({ gap, compared }) {
   if (!known(compared)) return `${decimal(gap)}, ${SMALL_TOO}: not to be compared`;
   const other = decimal(compared) === decimal(gap) ? "" : ` (${decimal(gap)} ${SMALL_TOO}, as it was chosen)`;
   return decimal(compared) + other;
@@ -95,7 +95,7 @@ function gapCard(point, gap) {
       ? `${between(gap.lower, gap.upper, decimal)}; noise floor ${decimal(gap.noise_floor)}`
       : "fewer than two groups have enough rows",
     low && ends([low.group, percent(low.rate)], [high.group, percent(high.rate)]),
-    chosen && chosenLine(chosenGap(chosen)),
+    chosen && validationLine(comparedGap(chosen)),
   );
 }
 
@@ -134,20 +134,20 @@ function favoredCard(point) {
   );
 }
 
-const NO_DOUBT =
-  "Nothing stands against it: it is not trivial, nobody is levelled down, no gap is a violation or clearly grew, and these " +
-  "rows did not choose it.";
-function doubtList(point) {
-  const list = point.doubts;
+const NO_CAVEAT =
+  "Nothing stands against it: it is not trivial, nobody is levelled down, no gap is a violation or " +
+  "clearly grew, and these rows did not choose it.";
+function caveatList(point) {
+  const list = point.caveats;
   const title = isFront ? "Why this point may not be trusted" : "What to know of these rows";
   if (!list.length) {
-    return [el("h3", {}, title), quiet(isFront ? NO_DOUBT : "Nothing unusual.")];
+    return [el("h3", {}, title), quiet(isFront ? NO_CAVEAT : "Nothing unusual.")];
   }
-  const items = list.map(({ kind, text, groups }) =>
+  const items = list.map(({ level, text, data: { groups = [] } }) =>
     el(
       "li",
-      { class: kind === "note" ? "doubt note" : "doubt" },
-      el("span", { class: "symbol", "aria-hidden": "true" }, kind === "note" ? "i" : "!"),
+      { class: level === "note" ? "caveat note" : "caveat" },
+      el("span", { class: "symbol", "aria-hidden": "true" }, level === "note" ? "i" : "!"),
       el("span", {}, visible(text), groups.length > 0 && namesOf(groups)),
     ),
   );
@@ -183,7 +183,7 @@ function drawPoint() {
   const gapCards = mainGaps(point).map((gap) => gapCard(point, gap));
   const parts = isFront ? [errorCard(point), ...gapCards, gainCard(point)] : [...gapCards, favoredCard(point)];
   $("cards").replaceChildren(...parts);
-  $("doubts").replaceChildren(...doubtList(point));
+  $("caveats").replaceChildren(...caveatList(point));
   if (isFront) $("point").value = String(point.point);
 }
 function drawTick() {

@@ -14,11 +14,11 @@ function startTheme() {
 
 function startHead() {
   const { confidence } = D.settings;
-  const seen = D.fresh ? " that the models have not seen" : " that also chose the models";
+  const rows = D.fresh ? plural(D.rows, "test row") : `${plural(D.rows, "row")} that fit has seen`;
   $("kind").textContent = isFront ? "report" : "audit";
   const parts = [
     D.source && visible(D.source),
-    plural(D.rows, "row") + (isFront ? seen : ""),
+    isFront ? rows : plural(D.rows, "row"),
     `${plural(D.groups, "group")} of ${byText(crossing.by)}`,
     `favorable label “${visible(D.favorable)}”`,
     `tolerance ${tolerance}, ${percent(confidence, 0)} confidence`,
@@ -62,17 +62,18 @@ const READING_FRONT = [
       "group). Levelled down: some groups lose, and none gains.",
   ],
   [
-    "Rows that chose",
-    "Points were found by their figures on other rows. Those flatter them, and are shown for comparison " +
-      "only. Whoever has a row counted there; figures to compare leave out groups of fewer than " +
+    "Validation rows",
+    "Points were chosen by their figures on other rows, a part of those that fit was given. These flatter " +
+      "them, and are shown for comparison only. There every group counts that has a row; figures to compare " +
+      "leave out groups of fewer than " +
       `${D.settings.min_count} rows, as here.`,
   ],
   [
     "Choosing from this page",
     D.fresh
-      ? "These rows did not choose the points. Whoever picks the one that looks best here uses them to " +
+      ? "The test rows did not choose the points. Whoever picks the one that looks best here uses them to " +
         "choose: audit it once more on rows that nobody has looked at."
-      : "These rows chose the points: audit the one you pick on rows that nobody has looked at.",
+      : "Fit has seen these rows: audit the one you pick on rows that nobody has looked at.",
   ],
 ];
 function startReading() {
@@ -105,7 +106,7 @@ startHeat();
 startGroups();
 if (isFront) {
   startCompare();
-  startTimeline();
+  startHistory();
   startPoints();
 } else {
   startThresholds();
