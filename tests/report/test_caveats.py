@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def test_decisions_as_good_as_none_are_told(decide, wrong, code):
 def test_a_gap_that_surely_exceeds_that_of_the_validation_rows_is_told(decide, front):
     """Validation gaps are set below, within and above the interval of the audit."""
     decided, y = with_share(0.3, 0.7), make_people(ROWS, 0).y
-    gaps = audit(y, decided, sensitive_features=SEX, favorable_label=0).gaps
+    gaps: Any = audit(y, decided, sensitive_features=SEX, favorable_label=0).gaps
     lower, upper = gaps[gaps["criterion"] == "dp"][["lower", "upper"]].to_numpy()[0]
     assert 0 < lower < 0.4 < upper
 

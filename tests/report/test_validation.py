@@ -65,4 +65,4 @@ def test_a_description_has_both_gaps(front, decide, min_count):
         for name, gap in gaps.items():
             expected = point.widest(name, min_count=min_count).gap
             assert gap["compared"] == (None if math.isnan(expected) else expected)
-    assert (gaps["dp"]["compared"] is None) == (min_count == 300)
+        assert (gaps["dp"]["compared"] is None) == (min_count == 300)

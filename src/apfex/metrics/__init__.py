@@ -1,6 +1,5 @@
 """How good and how fair decisions are: performance, gaps between groups, and their statistics."""
 
-from apfex.metrics._caveats import class_recalls, is_trivial, levelled_down
 from apfex.metrics._criteria import CRITERIA, read_criteria
 from apfex.metrics._gaps import (
     accuracy_gap,
@@ -27,6 +26,7 @@ from apfex.metrics._inputs import Inputs, Labels, read_inputs, written_twice
 from apfex.metrics._interval import GapInterval, gap_interval, interval_of_rates
 from apfex.metrics._pairs import lower_of_pairs, upper_of_pairs
 from apfex.metrics._performance import accuracy, balanced_accuracy, worst_group_accuracy
+from apfex.metrics._triviality import class_recalls, is_trivial, levelled_down
 
 __all__ = [
     "CRITERIA",

@@ -8,7 +8,6 @@ import numpy as np
 from torch import Tensor
 
 from apfex.groups import make_groups
-from apfex.metrics._caveats import class_recalls
 from apfex.metrics._group_rates import GroupRates, check_choices, warn_left_out
 from apfex.metrics._inputs import (
     check_indexes,
@@ -17,6 +16,7 @@ from apfex.metrics._inputs import (
     read_column,
     read_weight,
 )
+from apfex.metrics._triviality import class_recalls
 from apfex.rates import count_rows
 
 
