@@ -92,9 +92,9 @@ def front():
 def decide(front):
     """Describes two points that decide as they are told, codes [2, n]; 0 is favorable."""
 
-    def described(decided, y, sensitive, points=None, **settings):
-        clf, n = front.clf.at(0), len(y)
-        points = points or [replace(one, trivial=False) for one in front.clf.front_[:2]]
+    def described(decided, y, sensitive, points=None, clf=front.clf, **settings):
+        clf, n = clf.at(0), len(y)
+        points = points or [replace(one, trivial=False) for one in clf.front_[:2]]
         clf.fitted_ = replace(clf.fitted_, front=Front(points, favorable_label=0))
         clf.decide_all = lambda *_, **__: np.asarray(decided)
         X = pd.DataFrame({"u": np.zeros(n), "v": np.zeros(n)})

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.report.conftest import make_people
+from tests.report.conftest import fit, make_people
 
 from apfex import audit
 from apfex.report import Caveat
@@ -60,6 +60,17 @@ def test_a_gap_that_surely_exceeds_that_of_the_validation_rows_is_told(decide, f
     assert text.endswith(").")
     (text,) = told(0.0, 3)
     assert text.endswith("the groups: 3 had enough rows there, 2 have here.")
+
+
+def test_groups_are_counted_for_a_criterion_of_two_rates(decide):
+    """Equalized odds: those with enough rows for the rate that makes the gap."""
+    people = make_people(ROWS, 0, names=("a", "b"))
+    clf = fit(people, criteria="equalized_odds", favorable_label=0, n_points=2)
+    rates = SimpleNamespace(gap=0.0, counted=np.ones((1, 2), bool))
+    points = [_with_rates(clf.front_[0], rates)]
+    described = decide([with_share(0.2, 0.8)], people.y, SEX, points, clf)
+    (told,) = coded(described["points"][0], "flattered")
+    assert "Part of that may be the groups" not in told["text"]
 
 
 def _with_rates(point, rates):
