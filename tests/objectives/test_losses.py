@@ -311,7 +311,7 @@ def test_two_group_losses_refuse_more(batch):
         (lambda: FairnessLoss(aggregate="sum"), "aggregate must be one of"),  # type: ignore[arg-type]
         (lambda: FairnessLoss(relaxation="step"), "relaxation must be one of"),  # type: ignore[arg-type]
         (lambda: FairnessLoss(task_weight=-1), "task_weight must be at least 0, got -1"),
-        (lambda: FairnessLoss(min_mass=0), "min_mass must be positive"),
+        (lambda: FairnessLoss(min_count=0), "min_count must be positive"),
         (lambda: DPLoss(beta=-1), "beta must be at least 0"),
         (lambda: DPLoss(form="hard"), "form must be one of"),  # type: ignore[arg-type]
         (lambda: TPRLoss(steepness=0), "steepness must be positive"),

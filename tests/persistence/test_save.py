@@ -411,12 +411,15 @@ def test_a_folder_that_is_there_is_kept_unless_told_otherwise(tmp_path):
         load(tmp_path / "none")
 
 
-def test_a_newer_format_is_refused(tmp_path):
+def test_another_format_is_refused(tmp_path):
     folder = fitted_case("array")[0].save(tmp_path / "model")
-    forge(folder, format=4)
-    with pytest.raises(ValueError, match="format 3 or older, got format 4: a newer version"):
+    forge(folder, format=5)
+    with pytest.raises(ValueError, match="format 4 or older, got format 5: a newer version"):
         load(folder)
-    forge(folder, format=3, kind="apfex.other")
+    forge(folder, format=3)
+    with pytest.raises(ValueError, match="format 4 or newer, got format 3: an earlier version"):
+        load(folder)
+    forge(folder, format=4, kind="apfex.other")
     with pytest.raises(ValueError, match=r"must hold 'apfex\.APFExClassifier', got 'apfex\.other'"):
         load(folder)
 
@@ -433,7 +436,7 @@ FORGERIES = {
     "no classes": lambda c: c.pop("classes"),
     "no such point": lambda c: c.update(point=99),
     "no such module": lambda c: c["points"][0].update(module=10**9),
-    "a part that comes later": lambda c: c["modules"][0].update({"is": "rule", "cells": 5}),
+    "a part that comes later": lambda c: c["modules"][0].update({"is": "rule", "joint": 5}),
     "no such array": lambda c: c["modules"][0]["arrays"].update(weight="../weight"),
     "another array": lambda c: c["modules"][0]["arrays"].update(
         weight=c["modules"][0]["arrays"]["bias"]
@@ -536,7 +539,7 @@ def test_trees_that_lead_nowhere_never_reach_xgboost(tmp_path, name):
 @pytest.mark.parametrize("rate", ["dp", "tpr", "ppv", "accuracy"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_intervals_from_counts_are_those_from_rows(rate, n_classes, weighted):
-    from apfex.front._intervals import gap_of
+    from apfex.front._point import gap_of
     from apfex.groups import make_groups
     from apfex.rates import count_rows
 

@@ -37,7 +37,7 @@ class FairnessLoss:
         the largest difference, a smooth largest (:func:`~apfex.relaxations.smooth_max` of the
         rates plus that of their negatives), or the root mean square distance from the mean rate.
         All take O(k log k) for k groups.
-    min_mass : float
+    min_count : float
         A group whose denominator in the batch is smaller is left out of all pairs.
 
     Notes
@@ -61,7 +61,7 @@ class FairnessLoss:
     relaxation: Relaxation | Callable[[Tensor], Tensor] = "tanh"
     task_weight: float = 0.1
     aggregate: Aggregate = "smooth_mean"
-    min_mass: float = 1e-3
+    min_count: float = 1e-3
 
     def __post_init__(self) -> None:
         """Refuse settings that name nothing."""
@@ -73,8 +73,8 @@ class FairnessLoss:
             if value not in allowed and not (name == "relaxation" and callable(value)):
                 raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}.")
         check_task_weight(self.task_weight)
-        if not self.min_mass > 0:
-            raise ValueError(f"min_mass must be positive, got {self.min_mass}.")
+        if not self.min_count > 0:
+            raise ValueError(f"min_count must be positive, got {self.min_count}.")
 
     def __call__(
         self,
@@ -119,6 +119,6 @@ def fairness_gaps(losses: Sequence[FairnessLoss], batch: Batch, index: GroupInde
         index,
         batch.sample_weight,
         first.aggregate,
-        first.min_mass,
+        first.min_count,
     )
     return over_classes(gaps, first.aggregate)

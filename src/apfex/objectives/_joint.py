@@ -75,7 +75,7 @@ class Objectives:
         for position, objective in enumerate(self.members):
             if isinstance(objective, FairnessLoss):
                 index = need_groups(indexes[position], objective)
-                key = (objective.step, objective.aggregate, objective.min_mass, id(index))
+                key = (objective.step, objective.aggregate, objective.min_count, id(index))
                 families.setdefault(key, []).append(position)
             else:
                 losses[position] = objective.evaluate(batch, indexes[position])

@@ -59,7 +59,7 @@ class _TwoGroupLoss(ABC):
         if self.form == "masked":
             decisions = torch.where(decisions > 0.5, decisions, 0.0)
         gaps = soft_gaps(
-            [self.rate], decisions, batch.y, index, batch.sample_weight, "mean", min_mass=1e-3
+            [self.rate], decisions, batch.y, index, batch.sample_weight, "mean", min_count=1e-3
         )
         gap = over_classes(gaps, "mean")[0]
         p = batch.probabilities
