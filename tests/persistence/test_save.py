@@ -463,7 +463,7 @@ FORGERIES = {
     ),
     "a module from the end": lambda c: c["points"][0].update(module=-1),
     "a module that is no place": lambda c: c["points"][0].update(module=True),
-    "a part from the end": lambda c: c["modules"][-1].update(cells=-1),
+    "a part from the end": lambda c: c["modules"][-1].update(joint=-1),
     "a point from the end": lambda c: c.update(point=-1),
 }
 

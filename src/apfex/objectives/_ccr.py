@@ -9,7 +9,13 @@ import torch
 from torch import Tensor
 
 from apfex.groups import Groups, soft_memberships
-from apfex.objectives._base import Batch, check_batch, check_task_weight, need_groups, read_groups
+from apfex.objectives._base import (
+    Batch,
+    BatchObjective,
+    check_task_weight,
+    need_groups,
+    read_groups,
+)
 from apfex.objectives._gaps import over_classes, soft_gaps
 from apfex.objectives._task import CrossEntropy
 from apfex.rates import GroupIndex
@@ -17,7 +23,7 @@ from apfex.rates import GroupIndex
 
 @final
 @dataclass(frozen=True, eq=False)
-class MulticlassCCRLoss:
+class MulticlassCCRLoss(BatchObjective):
     """Mean difference of class probabilities over groups and classes, plus the task loss.
 
     Parameters
@@ -67,17 +73,6 @@ class MulticlassCCRLoss:
             value = getattr(self, name)
             if not bool((torch.as_tensor(value) > 0).all()):
                 raise ValueError(f"{name} must be positive, got {value}.")
-
-    def __call__(
-        self,
-        scores: Tensor,
-        y: Tensor,
-        groups: Groups | Tensor | None = None,
-        sample_weight: Tensor | None = None,
-    ) -> Tensor:
-        """Return the loss of one batch."""
-        batch = check_batch(scores, y, sample_weight)
-        return self.evaluate(batch, self.read_groups(groups, scores.shape[0]))
 
     def read_groups(self, groups: Groups | Tensor | None, n: int) -> GroupIndex | None:
         """Read membership scores of any sign, codes or ``Groups``."""

@@ -8,8 +8,7 @@ from typing import Literal, final, get_args
 
 from torch import Tensor
 
-from apfex.groups import Groups
-from apfex.objectives._base import Batch, check_batch, check_task_weight, need_groups, read_groups
+from apfex.objectives._base import Batch, BatchObjective, check_task_weight, need_groups
 from apfex.objectives._gaps import over_classes, soft_gaps
 from apfex.objectives._pairs import Aggregate
 from apfex.objectives._task import CrossEntropy
@@ -22,7 +21,7 @@ _STEPS = {"tanh": tanh_step, "ccr": ccr_step, "identity": identity_step}
 
 @final
 @dataclass(frozen=True)
-class FairnessLoss:
+class FairnessLoss(BatchObjective):
     """Difference of a soft rate over all pairs of groups, plus a share of the task loss.
 
     Parameters
@@ -75,17 +74,6 @@ class FairnessLoss:
         check_task_weight(self.task_weight)
         if not self.min_count > 0:
             raise ValueError(f"min_count must be positive, got {self.min_count}.")
-
-    def __call__(
-        self,
-        scores: Tensor,
-        y: Tensor,
-        groups: Groups | Tensor | None = None,
-        sample_weight: Tensor | None = None,
-    ) -> Tensor:
-        """Return the loss of one batch."""
-        batch = check_batch(scores, y, sample_weight)
-        return self.evaluate(batch, read_groups(groups, scores.shape[0]))
 
     def evaluate(self, batch: Batch, index: GroupIndex | None) -> Tensor:
         """Return the loss of a checked batch."""
