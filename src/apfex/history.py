@@ -24,8 +24,8 @@ class StepRecord:
     ----------
     losses, weights : Tensor of shape [..., m]
         Losses over their scales, and the weights given to their gradients.
-    choice : integer Tensor of shape [...]
-        Which strategy decided.
+    choice : integer Tensor of shape [...] or None
+        Which strategy decided, where there are several.
     direction_norm : Tensor of shape [...]
         Length of what went into ``.grad``.
     norms : Tensor of shape [..., m] or None
@@ -44,7 +44,7 @@ class StepRecord:
 
     losses: Tensor
     weights: Tensor
-    choice: Tensor
+    choice: Tensor | None
     direction_norm: Tensor
     norms: Tensor | None = None
     alignment: Tensor | None = None
@@ -186,20 +186,36 @@ class History:
         """Start anew with the longest gradients, as they are measured in another space now."""
         self._largest_norms = torch.zeros_like(self._largest_norms)
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row per step (with ``trace``) or window, and member: what a plot needs."""
+    def to_frame(self, members: Sequence[int] | None = None) -> pd.DataFrame:
+        """One row per step (with ``trace``) or window, and member: what a plot needs.
+
+        Parameters
+        ----------
+        members : sequence of int, optional
+            Those that are shown; all by default.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``step`` (the first of a window), ``member``, ``loss0``, ..., ``weight0``, ..., and the
+            other entries of :class:`StepRecord`: NaN where one was not measured. A trace without
+            any choice has no column of choices.
+        """
         import pandas as pd
 
         rows = self._steps if self.trace else self._window_rows()
-        records = []
-        for position, row in enumerate(rows):
-            first = position if self.trace else position * self.window
-            records += _flat_records(first, row, self.members, self.n_objectives)
+        shown = range(torch.Size(self.members).numel()) if members is None else members
+        names = [n for n in _WINDOW_COLUMNS if n != "choice" or any(n in row for row in rows)]
+        records = [
+            self._record_of(member, position if self.trace else position * self.window, row, names)
+            for position, row in enumerate(rows)
+            for member in shown
+        ]
         frame = pd.DataFrame(records)
-        if self.choice_names and not frame.empty:
+        if self.choice_names and "choice" in frame:
             known = dict(enumerate(self.choice_names))
-            names = [known.get(int(choice), str(int(choice))) for choice in frame["choice"]]
-            frame.insert(2, "strategy", names)
+            strategies = [known.get(int(choice), str(int(choice))) for choice in frame["choice"]]
+            frame.insert(2, "strategy", strategies)
         return frame
 
     def state_dict(self) -> dict[str, Any]:
@@ -285,6 +301,23 @@ class History:
             return self._full(0.0, *tail).unsqueeze(0)[:0]
         return torch.stack(rows)
 
+    def _record_of(
+        self, member: int, step: int, row: dict[str, Tensor], names: Sequence[str]
+    ) -> dict[str, float]:
+        """What a table shows of one member at one step; NaN for what was not measured then."""
+        count, m = torch.Size(self.members).numel(), self.n_objectives
+        record: dict[str, float] = {"step": step, "member": member}
+        for name in names:
+            value = row.get(name)
+            if name in _STEMS:
+                entries = [torch.nan] * m
+                if value is not None:
+                    entries = value.reshape(count, m)[member].tolist()
+                record |= {f"{_STEMS[name]}{k}": entry for k, entry in enumerate(entries)}
+            else:
+                record[name] = torch.nan if value is None else value.reshape(count)[member].item()
+        return record
+
     def _window_rows(self) -> list[dict[str, Tensor]]:
         return [
             {name: self._closed[name][w] for name in _WINDOW_COLUMNS} for w in range(self.n_windows)
@@ -322,21 +355,3 @@ def _missing(state: Any, whole: Mapping[str, Any], within: str = "") -> list[str
 
 def _moved(row: dict[str, Tensor], device: torch.device | str) -> dict[str, Tensor]:
     return {name: value.to(device) for name, value in row.items()}
-
-
-def _flat_records(
-    first_step: int, row: dict[str, Tensor], members: tuple[int, ...], m: int
-) -> list[dict[str, float]]:
-    count, nan = torch.Size(members).numel(), float("nan")
-    records: list[dict[str, float]] = []
-    for member in range(count):
-        flat: dict[str, float] = {"step": first_step, "member": member}
-        for name in _WINDOW_COLUMNS:
-            value = row.get(name)  # None: not measured at this step
-            if name in _STEMS:
-                entries = [nan] * m if value is None else value.reshape(count, m)[member].tolist()
-                flat |= {f"{_STEMS[name]}{k}": entry for k, entry in enumerate(entries)}
-            else:
-                flat[name] = nan if value is None else value.reshape(count)[member].item()
-        records.append(flat)
-    return records

@@ -8,7 +8,7 @@ from tests.estimator.tables import DATA, FRESH, fitted
 
 from apfex import audit as audit_any
 from apfex.estimator import APFExClassifier
-from apfex.front import Front, _decide
+from apfex.front import Front, _front
 from apfex.metrics import accuracy, dp_gap, tpr_gap
 
 
@@ -295,7 +295,7 @@ def test_prediction_takes_a_chunk_of_rows_at_a_time_and_copies_no_module(changes
     point.module.register_forward_hook(
         lambda module, inputs, _: sizes.append((module is point.module, *map(len, inputs)))
     )
-    monkeypatch.setattr(_decide, "_CHUNK", 250)
+    monkeypatch.setattr(_front, "_CHUNK", 250)
     found = clf.decision_function(FRESH.X, **given)
     np.testing.assert_allclose(found, whole, rtol=1e-12)
     assert sizes == [(True, *[n] * (1 + len(given))) for n in (250, 250, 100)]

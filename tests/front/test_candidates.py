@@ -1,3 +1,6 @@
+"""From decisions on the validation rows to the points of a front."""
+
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -6,14 +9,15 @@ import pytest
 import torch
 
 from apfex import metrics
-from apfex.front._candidates import Candidate, _leading, _thin, make_front, score
-from apfex.front._criteria import Criteria
+from apfex.front import Criteria
+from apfex.front._candidates import Candidate, evaluate
 from apfex.front._rows import ValidationRows
+from apfex.front._search import make_front
 from apfex.groups import make_groups
 from apfex.models import StackedMLP
 
 
-def make_held(n=200, c=2, weighted=False, seed=0, attributes=False):
+def make_validation(n=200, c=2, weighted=False, seed=0, attributes=False):
     rng = np.random.default_rng(seed)
     crossing = make_groups({"a": rng.integers(0, 2, n), "b": rng.integers(0, 2, n)})
     groupings = [crossing.parent(name) for name in "ab"] if attributes else [crossing]
@@ -33,47 +37,61 @@ def make_settings(**changes) -> Any:
 @pytest.mark.parametrize("by", ["error", "balanced_error"])
 @pytest.mark.parametrize("attributes", [False, True])
 def test_scores_are_those_of_the_public_metrics(weighted, c, by, attributes):
-    held = make_held(c=c, weighted=weighted, attributes=attributes)
+    validation = make_validation(c=c, weighted=weighted, attributes=attributes)
     decisions = np.random.default_rng(1).integers(0, c, (5, 200))
     criteria = Criteria.of(("dp", "tpr", "equalized_odds", "ppv", "accuracy"))
-    found = score(torch.from_numpy(decisions), held, criteria, by)
+    found = evaluate(torch.from_numpy(decisions), validation, criteria, by)
     measure = metrics.accuracy if by == "error" else metrics.balanced_accuracy
     for row, values in zip(decisions, found.values, strict=True):
-        common = {"sample_weight": held.sample_weight}
+        common = {"sample_weight": validation.sample_weight}
         gaps = [
             getattr(metrics, f"{name}_gap")(
-                held.y,
+                validation.y,
                 row,
-                sensitive_features=held.crossing,
+                sensitive_features=validation.crossing,
                 grouping="attributes" if attributes else "intersectional",
                 **common,
             )
             for name in criteria.names
         ]
         largest = [max(found.values()) if isinstance(found, dict) else found for found in gaps]
-        np.testing.assert_allclose(values, [1 - measure(held.y, row, **common), *largest])
+        np.testing.assert_allclose(values, [1 - measure(validation.y, row, **common), *largest])
 
 
 def test_a_constant_and_a_coin_are_trivial_and_a_good_model_is_not():
-    held = make_held(n=20_000)
+    validation = make_validation(n=20_000)
     rng = np.random.default_rng(2)
-    coin = rng.integers(0, 2, len(held.y))
-    good = np.where(rng.random(len(held.y)) < 0.8, held.y, 1 - held.y)
+    coin = rng.integers(0, 2, len(validation.y))
+    good = np.where(rng.random(len(validation.y)) < 0.8, validation.y, 1 - validation.y)
     nearly = np.zeros_like(coin)
     nearly[:3] = 1
     decisions = torch.from_numpy(np.stack([coin * 0, coin * 0 + 1, nearly, coin, good]))
-    assert score(decisions, held, Criteria(()), "error").trivial.tolist() == [True] * 4 + [False]
+    assert evaluate(decisions, validation, Criteria(()), "error").trivial.tolist() == [True] * 4 + [
+        False
+    ]
 
 
 def test_what_cannot_be_estimated_is_nan_not_zero():
-    held = make_held()
+    validation = make_validation()
     nobody = torch.zeros(1, 200, dtype=torch.int64)
-    assert np.isnan(score(nobody, held, Criteria.of("ppv"), "error").values[0, 1])
+    assert np.isnan(evaluate(nobody, validation, Criteria.of("ppv"), "error").values[0, 1])
 
 
 def candidate(*values, trivial=False, decisions=None, member=0):
-    snapshot = StackedMLP(1, 1, (), 3, seed=0)
+    snapshot = StackedMLP(1, 1, (), 40, seed=0)
     return Candidate(member, 1, np.asarray(decisions), np.array(values), trivial, snapshot)
+
+
+def chosen(candidates, **settings):
+    """Which of the candidates are on the front, by their order in it."""
+    n = 8
+    validation = make_validation(n=n)
+    offered = [
+        replace(one, member=place, decisions=np.arange(n) % 2)
+        for place, one in enumerate(candidates)
+    ]
+    front = make_front(offered, validation, make_settings(**settings), favorable=1)
+    return [candidates[point.member] for point in front]
 
 
 def test_a_trivial_model_takes_no_other_off_the_front():
@@ -82,26 +100,26 @@ def test_a_trivial_model_takes_no_other_off_the_front():
     best = candidate(0.1, 0.3)
     dominated = candidate(0.26, 0.02)
     twin = candidate(0.1, 0.3)
-    assert _leading([constant, worse, best, dominated, twin]) == [best, worse, constant]
-    assert _leading([constant, candidate(0.1, 0.0)])[-1] is not constant
-    assert _leading([constant, candidate(0.3, 0.0, trivial=True)]) == [constant]
+    assert chosen([constant, worse, best, dominated, twin]) == [best, worse, constant]
+    assert chosen([constant, candidate(0.1, 0.0)])[-1] is not constant
+    assert chosen([constant, candidate(0.3, 0.0, trivial=True)]) == [constant]
 
 
 def test_thinning_is_even_and_keeps_what_the_bounds_choose():
     leading = [candidate(0.1 + i / 100, 0.5 - i / 100) for i in range(40)]
     for n_points in (1, 2, 5, 16):
         for bound in (0.0, 0.11, 0.333, 0.5):
-            kept = _thin(leading, make_settings(n_points=n_points, bounds={"dp": bound}))
+            kept = chosen(leading, n_points=n_points, bounds={"dp": bound})
             assert len(kept) == len(set(map(id, kept))) == n_points
             within = [c for c in leading if c.values[1] <= bound]
             assert not within or within[0] in kept
-    kept = _thin(leading, make_settings(n_points=5, bounds={}))
+    kept = chosen(leading, n_points=5, bounds={})
     assert kept[0] is leading[0]
     assert kept[-1] is leading[-1]
 
 
 def test_levelling_down_is_shown_only_where_nobody_gains():
-    held = ValidationRows(
+    validation = ValidationRows(
         np.array([1, 1, 0, 0] * 2),
         [make_groups(["f"] * 4 + ["m"] * 4)],
         make_groups(["f"] * 4 + ["m"] * 4),
@@ -116,13 +134,13 @@ def test_levelling_down_is_shown_only_where_nobody_gains():
         candidate(0.2, 0.2, decisions=harmed, member=1),
         candidate(0.3, 0.1, decisions=moved, member=2),
     ]
-    front = make_front(rows, held, make_settings(), favorable=1)
+    front = make_front(rows, validation, make_settings(), favorable=1)
     shown = {point.member: point.levelled_down for point in front}
     assert shown == {0: (), 1: ("attribute0=m",), 2: ()}
-    mirrored = make_front(rows[:2], held, make_settings(), favorable=0)
+    mirrored = make_front(rows[:2], validation, make_settings(), favorable=0)
     assert all(point.levelled_down == () for point in mirrored)  # label 0 is gained
 
 
 def test_no_candidate_is_an_error_with_a_remedy():
     with pytest.raises(ValueError, match="lower learning_rate, or choose another criterion"):
-        make_front([], make_held(), make_settings(), favorable=1)
+        make_front([], make_validation(), make_settings(), favorable=1)

@@ -10,7 +10,7 @@ from tests.estimator.tables import FRESH, fitted
 from tests.persistence.saved import CASES, fitted_case
 from torch import nn
 
-from apfex.front import _decide
+from apfex.front import _front
 
 THREADS = 8
 
@@ -27,7 +27,7 @@ def test_decisions_and_scores_are_those_of_every_point(name):
     assert (decided == decisions_in_turn(clf, new, groups)).all()
     x, codes = clf._encode(new, groups.get("sensitive_features"))
     models = [point.module for point in clf.front_]
-    (scores,) = _decide.score_in_chunks(models, x, codes, clf.front_.dtype)
+    (scores,) = _front.score_in_chunks(models, x, codes, clf.front_.dtype)
     for place, found in enumerate(scores):
         assert (found == clf.at(place).decision_function(new, **groups)).all()
 
@@ -54,7 +54,7 @@ def test_rows_come_a_chunk_at_a_time(changes, monkeypatch):
     groups = {"sensitive_features": FRESH.sensitive} if clf.group_thresholds else {}
     whole = clf.decide_all(FRESH.X, **groups)
     assert whole.shape == (len(clf.front_), 600)
-    monkeypatch.setattr(_decide, "_CHUNK", 250)
+    monkeypatch.setattr(_front, "_CHUNK", 250)
     assert (clf.decide_all(FRESH.X, **groups) == whole).all()
 
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 from tests.estimator.tables import DATA, FRESH, quick
-from tests.front.test_candidates import make_held
+from tests.front.test_candidates import make_validation
 
 from apfex import audit, make_biased, metrics
 from apfex.front import Criteria
-from apfex.front._candidates import score
-from apfex.front._intervals import gap_of
+from apfex.front._candidates import evaluate
+from apfex.front._point import gap_of
 from apfex.rates import OTHER_LABEL, RATES
 
 WORDS = np.array(["declined", "approved"])  # sorted the other way round
@@ -28,23 +28,25 @@ def test_the_other_label_has_the_same_gap_by_another_rate(name):
 @pytest.mark.parametrize("favorable", [0, 1])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_points_are_measured_by_the_favorable_label(favorable, weighted):
-    held = make_held(c=2, weighted=weighted)
-    decisions = torch.randint(0, 2, (3, len(held.y)), generator=torch.Generator().manual_seed(0))
+    validation = make_validation(c=2, weighted=weighted)
+    decisions = torch.randint(
+        0, 2, (3, len(validation.y)), generator=torch.Generator().manual_seed(0)
+    )
     criteria = Criteria.of(CRITERIA).for_label(favorable, 2)
-    values = score(decisions, held, criteria, "error").values
+    values = evaluate(decisions, validation, criteria, "error").values
     for member, decided in enumerate(decisions.numpy()):
-        counts = held.count(decided, favorable)
-        groupings = [grouping.attributes for grouping in held.groupings]
+        counts = validation.count(decided, favorable)
+        groupings = [grouping.attributes for grouping in validation.groupings]
         for place, name in enumerate(CRITERIA):
             expected = max(
                 getattr(metrics, f"{name}_gap")(
-                    held.y,
+                    validation.y,
                     decided,
                     sensitive_features=grouping,
-                    sample_weight=held.sample_weight,
+                    sample_weight=validation.sample_weight,
                     pos_label=favorable,
                 )
-                for grouping in held.groupings
+                for grouping in validation.groupings
             )
             assert values[member, 1 + place] == pytest.approx(expected)
             assert gap_of(counts, name, groupings).gap == pytest.approx(expected)

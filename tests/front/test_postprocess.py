@@ -40,9 +40,9 @@ def test_on_small_tables_all_rows_choose_and_on_large_ones_some():
 def test_no_row_is_decided_by_rules_that_were_fitted_to_it(monkeypatch):
     fitted_to, real = [], _JointFit.rules
 
-    def rules(self, part=None, watch=None):
+    def rules(self, part=None, on_step=None):
         fitted_to.append(None if part is None else part.clone())
-        return real(self, part, watch)
+        return real(self, part, on_step)
 
     monkeypatch.setattr(_JointFit, "rules", rules)
     fitted()
@@ -153,17 +153,17 @@ def test_settings_that_do_not_go_together_are_refused(changes, message):
 def test_networks_stop_early(monkeypatch):
     epochs = []
     for patience in (1, 40):
-        looks = []
+        seen = []
         real = _Networks.evaluate
         monkeypatch.setattr(
             _Networks,
             "evaluate",
-            lambda self, e, real=real, looks=looks: looks.append(e) or real(self, e),
+            lambda self, e, real=real, seen=seen: seen.append(e) or real(self, e),
         )
         clf = fitted(search="inprocess", patience=patience, epochs=40)
         monkeypatch.setattr(_Networks, "evaluate", real)
         assert len(clf.front_) >= 1
-        epochs.append(max(looks))
+        epochs.append(max(seen))
     assert epochs[0] < epochs[1] == 40
 
 
@@ -171,12 +171,12 @@ def test_the_epoch_of_a_point_is_that_of_its_parameters(monkeypatch):
     """With patience members go back to their best epoch; the same training without it tells."""
     seen, real = {}, _Networks.evaluate
 
-    def look(self, epoch):
+    def evaluate(self, epoch):
         seen[epoch] = copy.deepcopy(self._population)
         return real(self, epoch)
 
     settings = {"search": "inprocess", "epochs": 20, "n_members": 8}
-    monkeypatch.setattr(_Networks, "evaluate", look)
+    monkeypatch.setattr(_Networks, "evaluate", evaluate)
     fitted(**settings)
     monkeypatch.setattr(_Networks, "evaluate", real)
     for patience in (1, 2, 3, 4, 5, 6, 30):

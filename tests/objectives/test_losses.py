@@ -3,6 +3,7 @@ import math
 
 import pytest
 import torch
+from tests.objectives.batches import LOSSES, N, two_groups
 
 from apfex.groups import make_groups, soft_memberships
 from apfex.metrics import largest_gap
@@ -17,34 +18,6 @@ from apfex.objectives import (
 )
 from apfex.rates import GroupIndex, rates_of, soft_counts
 from apfex.relaxations import ccr_step, smooth_abs, tanh_step
-
-N = 60
-
-
-@pytest.fixture
-def batch():
-    generator = torch.Generator().manual_seed(0)
-    scores = torch.randn(N, generator=generator, dtype=torch.float64)
-    y = torch.randint(0, 2, (N,), generator=generator)
-    groups = torch.randint(0, 4, (N,), generator=generator)
-    weight = torch.rand(N, generator=generator, dtype=torch.float64) + 0.1
-    return scores, y, groups, weight
-
-
-LOSSES = [
-    CrossEntropy(),
-    SquaredError(),
-    FairnessLoss("dp"),
-    FairnessLoss("tpr", relaxation="ccr", aggregate="max"),
-    FairnessLoss("ppv", relaxation="identity", aggregate="smooth_max"),
-    FairnessLoss("fpr", aggregate="mean", task_weight=0.0),
-    DPLoss(beta=0.3),
-    TPRLoss(form="masked"),
-]
-
-
-def two_groups(loss, groups):
-    return groups % 2 if isinstance(loss, (DPLoss, TPRLoss)) else groups
 
 
 def test_cross_entropy_is_torchs(batch):
@@ -262,68 +235,6 @@ def test_typical_scales():
     assert DPLoss(beta=1.0).typical_scale(2) == pytest.approx(1 + 0.025 + 0.25)
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda s, y, g: (s[:0], y[:0], g[:0]), "scores must have at least one row"),
-        (lambda s, y, g: (s, y[:-1], g), r"y must have shape \[60\]"),
-        (lambda s, y, g: (s.view(3, 4, 5), y, g), "scores must be logits of shape"),
-        (lambda s, y, g: (s, y + 1, g), "y must hold labels from 0 to 1, got values from 1 to 2"),
-        (lambda s, y, g: (s, y.double() * torch.nan, g), "y must hold labels"),
-        (lambda s, y, g: (s, y, g, torch.ones(3)), r"sample_weight must have shape \[60\]"),
-        (lambda s, y, g: (s, y, g, -torch.ones(N)), "sample_weight must be finite, non-negative"),
-        (lambda s, y, g: (s, y, g, torch.zeros(N)), "sample_weight must be finite, non-negative"),
-    ],
-)
-def test_bad_batches_are_refused(loss, change, message, batch):
-    with pytest.raises(ValueError, match=message):
-        loss(*change(*batch[:3]))
-
-
-@pytest.mark.parametrize("loss", [FairnessLoss(), DPLoss(), TPRLoss()], ids=str)
-def test_bad_groups_are_refused(loss, batch):
-    scores, y, groups, _ = batch
-    with pytest.raises(ValueError, match=r"groups must have one entry per row \(60\), got 59"):
-        loss(scores, y, groups[:-1])
-    with pytest.raises(ValueError, match=r"codes from 0 up, or -1 for none, got -4"):
-        loss(scores, y, groups - 4)
-    with pytest.raises(ValueError, match="integer codes of shape"):
-        loss(scores, y, groups.double())
-    with pytest.raises(TypeError, match="groups must be Groups"):
-        loss(scores, y, groups.tolist())
-    with pytest.raises(TypeError, match="groups must be given"):
-        Objectives([loss])(scores, y)
-
-
-def test_two_group_losses_refuse_more(batch):
-    scores, y, groups, _ = batch
-    with pytest.raises(ValueError, match="groups must be two for DPLoss, got 4; use FairnessLoss"):
-        DPLoss()(scores, y, groups)
-    with pytest.raises(ValueError, match=r"scores must have shape \[n\] for TPRLoss"):
-        TPRLoss()(torch.randn(N, 3), y, groups % 2)
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: FairnessLoss("dpp"), "rate must be one of .* got 'dpp'"),  # type: ignore[arg-type]
-        (lambda: FairnessLoss(aggregate="sum"), "aggregate must be one of"),  # type: ignore[arg-type]
-        (lambda: FairnessLoss(relaxation="step"), "relaxation must be one of"),  # type: ignore[arg-type]
-        (lambda: FairnessLoss(task_weight=-1), "task_weight must be at least 0, got -1"),
-        (lambda: FairnessLoss(min_mass=0), "min_mass must be positive"),
-        (lambda: DPLoss(beta=-1), "beta must be at least 0"),
-        (lambda: DPLoss(form="hard"), "form must be one of"),  # type: ignore[arg-type]
-        (lambda: TPRLoss(steepness=0), "steepness must be positive"),
-        (lambda: MulticlassCCRLoss("fpr"), "rate must be 'dp' or 'tpr'"),  # type: ignore[arg-type]
-        (lambda: Objectives([]), "members must hold at least one objective"),
-    ],
-)
-def test_bad_settings_are_refused(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
-
-
 def test_a_class_that_cannot_be_told_is_left_out_of_the_mean():
     y = torch.tensor([0, 0, 0, 0, 1, 2] * 5)
     groups = torch.tensor([0, 1, 0, 1, 0, 0] * 5)  # classes 1 and 2 occur in one group only
@@ -334,7 +245,7 @@ def test_a_class_that_cannot_be_told_is_left_out_of_the_mean():
     torch.testing.assert_close(loss(scores, y, groups), (means[0] - means[1]).abs())
 
 
-def test_the_least_mass_is_relative_to_the_weights(batch):
+def test_the_least_count_is_relative_to_the_weights(batch):
     scores, y, groups, _ = batch
     loss = FairnessLoss("dp", task_weight=0.0)
     tiny = torch.full((N,), 1e-9, dtype=torch.float64)
@@ -347,27 +258,6 @@ def test_nan_scores_give_a_nan_loss(k):
     scores[7] = torch.nan
     loss = FairnessLoss("dp", task_weight=0.0)
     assert loss(scores, torch.arange(200) % 2, torch.arange(200) % k).isnan()
-
-
-def test_second_derivatives_are_refused(batch):
-    scores, y, groups, _ = batch
-    scores.requires_grad_()
-    value = FairnessLoss("dp")(scores, y, groups)
-    with pytest.raises(RuntimeError, match="differentiated once only"):
-        torch.autograd.grad(value, scores, create_graph=True)
-
-
-def test_labels_between_classes_and_other_types_are_refused(batch):
-    scores, y, groups, _ = batch
-    with pytest.raises(ValueError, match="y must hold whole numbers"):
-        CrossEntropy()(scores, torch.full((N,), 0.5))
-    for name, arguments in {
-        "y": (scores, y.numpy(), groups),
-        "scores": (scores.tolist(), y, groups),
-        "sample_weight": (scores, y, groups, [1.0] * N),
-    }.items():
-        with pytest.raises(TypeError, match=f"{name} must be a tensor, got"):
-            FairnessLoss()(*arguments)  # type: ignore[arg-type]
 
 
 def test_without_a_task_weight_the_task_is_not_computed():
@@ -404,9 +294,3 @@ def test_the_range_scale_is_attained(aggregate, rate, c):
         scores = scores[:, 1] - scores[:, 0]
     loss = FairnessLoss(rate, "identity", task_weight=0.0, aggregate=aggregate)
     assert loss(scores, y, groups).item() == pytest.approx(loss.typical_scale(c), abs=1e-3)
-
-
-def test_members_that_are_no_objectives_are_refused():
-    with pytest.raises(TypeError, match=r"members\[1\] must be an objective"):
-        Objectives([CrossEntropy(), lambda *_: torch.zeros(())])  # type: ignore[list-item]
-    assert len(Objectives(loss for loss in (CrossEntropy(), FairnessLoss()))) == 2  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from tests.optimizer.test_apfex import STRATEGIES, losses, same, snapshot
+from tests.optimizer.loops import STRATEGIES, losses, same, snapshot
 from torch import nn
 
 from apfex.constraints import Constraint

@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 import torch
-from tests.optimizer.test_apfex import losses, same, snapshot
+from tests.optimizer.loops import losses, same, snapshot
 from torch import nn
 from torch._functorch import config as functorch
 

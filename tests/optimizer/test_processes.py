@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
-from tests.optimizer.test_apfex import losses, same, snapshot
+from tests.optimizer.loops import losses, same, snapshot
 from torch import nn
 from torch.multiprocessing.spawn import spawn
 from torch.nn.parallel import DistributedDataParallel

@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from tests.optimizer.test_apfex import STRATEGIES, losses, same
+from tests.optimizer.loops import STRATEGIES, losses, same
 from torch import nn
 
 from apfex.optimizer import APFEx

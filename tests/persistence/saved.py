@@ -12,7 +12,7 @@ import xgboost
 from tests.estimator.tables import DATA, FRESH, QUICK
 from torch import nn
 
-from apfex.estimator import APFExClassifier
+from apfex.estimator import APFExClassifier, load
 
 N = 240
 """Rows: enough for every kind, and quick."""
@@ -142,3 +142,28 @@ def fit(clf: Any) -> APFExClassifier:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "No non-trivial point")
         return clf.fit(NUMBERS, Y, sensitive_features=SENSITIVE)
+
+
+UNSTORED = {"a factory", "a plain network", "own trees", "own booster of several classes"}
+"""Cases with an argument that cannot be stored."""
+
+
+def load_case(name: str, folder: Any) -> APFExClassifier:
+    given = {"model": Net} if name == "a factory" else {}
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        again = load(folder, **given)
+    told = [str(one.message) for one in caught]
+    assert bool(told) == (name in UNSTORED - {"a factory"}), told
+    return again
+
+
+def assert_same(clf: APFExClassifier, again: APFExClassifier, new: Any, groups: dict) -> None:
+    """Every point says the same of new rows, bit by bit."""
+    assert len(again.front_) == len(clf.front_)
+    for place in range(len(clf.front_)):
+        ours, theirs = clf.at(place), again.at(place)
+        for method in ("decision_function", "predict_proba", "predict"):
+            expected = getattr(ours, method)(new, **groups)
+            found = getattr(theirs, method)(new, **groups)
+            assert found.dtype == expected.dtype
+            assert (found == expected).all()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -24,20 +22,19 @@ from apfex.estimator._inputs import (
     column_names,
     drop_sensitive,
     read_features,
-    read_groups,
-    read_known_groups,
+    read_groups_at_predict,
+    read_groups_if_there,
     read_rows,
-    split_columns,
 )
-from apfex.estimator._settings import read_bounds, read_settings
-from apfex.front import Criteria, Features, Fitted, Front, search_front
+from apfex.estimator._settings import read_bounds, read_settings, settings_for_rows
+from apfex.front import Features, Fitted, Front, search_front
 from apfex.persistence import StoredModel, export_onnx, save_model
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _NEEDED = ("criteria", "favorable_label", "include_sensitive", "max_gap", "sensitive")
-"""Arguments that a fitted classifier looks at, and that must be stored with it."""
+"""Arguments that a fitted classifier needs, and that must be stored with it."""
 
 
 class APFExClassifier(ClassifierMixin, BaseEstimator):
@@ -256,15 +253,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             grouping=self.grouping,
         )
         favorable = class_code(rows.classes, self.favorable_label)
-        criteria = settings.criteria.for_label(favorable, len(rows.classes))
-        settings = replace(settings, criteria=criteria)
-        if rows.crossing is None:
-            settings = replace(settings, criteria=Criteria(()), bounds={}, group_thresholds=False)
-            warnings.warn(
-                "sensitive_features is None and sensitive names no columns: the front is a single "
-                "plain model, fair to nobody in particular.",
-                stacklevel=2,
-            )
+        settings = settings_for_rows(settings, rows, favorable)
         left_out = () if self.include_sensitive else tuple(column_names(self.sensitive))
         names = getattr(self, "feature_names_in_", None)
         features = Features(self.n_features_in_, names, left_out)
@@ -427,14 +416,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "front_")
         X = read_features(X)
         check_indexes(X=X, sensitive_features=sensitive_features)
-        # Columns that sensitive names need not be among new rows.
-        there = list(getattr(X, "columns", ()))
-        columns = None
-        if all(name in there for name in column_names(self.sensitive)):
-            columns, _ = split_columns(
-                X, self.sensitive, sensitive_features, self.include_sensitive
-            )
-        groups = None if columns is None else read_groups(columns, len(X))
+        groups = read_groups_if_there(X, sensitive_features, self.sensitive, self.include_sensitive)
         places = [self.at(point).point_ for point in (i, j)]
         x, codes = self._encode(X, self._where_needed(sensitive_features))
         favorable = class_code(self.classes_, self.front_.favorable_label)
@@ -504,33 +486,17 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     def _encode(self, X: Any, sensitive_features: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Inputs of models, and the groups of the rows where thresholds differ by group."""
         check_is_fitted(self, "front_")
-        groups = self._groups_of(X, sensitive_features)
-        return self.fitted_.encode(self._inputs(X)), groups
+        X = read_features(X)
+        groups = read_groups_at_predict(
+            self.fitted_.groups, X, sensitive_features, self.sensitive, self.include_sensitive
+        )
+        if self.sensitive is not None and not self.include_sensitive:
+            X = drop_sensitive(X, self.sensitive)
+        else:
+            validate_data(self, X, skip_check_array=True, reset=False)
+        return self.fitted_.encode(X), None if groups is None else torch.from_numpy(groups)
 
     def _where_needed(self, sensitive_features: Any) -> Any:
         """What ``predict`` takes of sensitive features that are given for a measurement."""
         check_is_fitted(self, "front_")
         return None if self.fitted_.groups is None else sensitive_features
-
-    def _groups_of(self, X: Any, sensitive_features: Any) -> torch.Tensor | None:
-        """Groups of new rows where thresholds differ by group; -1 for one that fit has not seen."""
-        known = self.fitted_.groups
-        if known is None:
-            if sensitive_features is not None:
-                raise ValueError(
-                    "sensitive_features must be None at predict unless group_thresholds=True, got "
-                    "some: this model decides without them."
-                )
-            return None
-        X = read_features(X)
-        check_indexes(X=X, sensitive_features=sensitive_features)
-        columns, _ = split_columns(X, self.sensitive, sensitive_features, self.include_sensitive)
-        return torch.from_numpy(read_known_groups(known, columns, len(X)))
-
-    def _inputs(self, X: Any) -> Any:
-        """What the encoder is to see of new rows."""
-        X = read_features(X)
-        if self.sensitive is not None and not self.include_sensitive:
-            return drop_sensitive(X, self.sensitive)
-        validate_data(self, X, skip_check_array=True, reset=False)
-        return X

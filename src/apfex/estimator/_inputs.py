@@ -130,18 +130,48 @@ def read_groups(columns: Any, n: int) -> Groups:
     return crossing
 
 
-def read_known_groups(groups: Groups, columns: Any, n: int) -> np.ndarray:
-    """Groups of n new rows, -1 for one that ``fit`` has not seen."""
+def read_groups_at_predict(
+    known: Groups | None,
+    X: Any,
+    sensitive_features: Any,
+    sensitive: Sequence[str] | str | None,
+    include_sensitive: bool,
+) -> np.ndarray | None:
+    """Groups of new rows where thresholds differ by ``known`` ones; -1: ``fit`` has not seen it."""
+    if known is None:
+        if sensitive_features is not None:
+            raise ValueError(
+                "sensitive_features must be None at predict unless group_thresholds=True, got "
+                "some: this model decides without them."
+            )
+        return None
+    check_indexes(X=X, sensitive_features=sensitive_features)
+    columns, _ = split_columns(X, sensitive, sensitive_features, include_sensitive)
     if columns is None:
         raise ValueError(
             "sensitive_features must be given at predict with group_thresholds=True, got None."
         )
-    codes = groups.encode(columns)
-    if len(codes) != n:
+    codes = known.encode(columns)
+    if len(codes) != len(X):
         raise ValueError(
-            f"sensitive_features must have one row for each of the {n} rows of X, got {len(codes)}."
+            f"sensitive_features must have one row for each of the {len(X)} rows of X, got "
+            f"{len(codes)}."
         )
     return codes
+
+
+def read_groups_if_there(
+    X: Any,
+    sensitive_features: Any,
+    sensitive: Sequence[str] | str | None,
+    include_sensitive: bool,
+) -> Groups | None:
+    """The crossing of new rows; None where neither they nor ``X`` have sensitive features."""
+    there = list(getattr(X, "columns", ()))
+    if not all(name in there for name in column_names(sensitive)):
+        return None
+    columns, _ = split_columns(X, sensitive, sensitive_features, include_sensitive)
+    return None if columns is None else read_groups(columns, len(X))
 
 
 def read_labels(y: Any, n: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from apfex.front import Criteria, SearchSettings
+from apfex.front import Criteria, Rows, SearchSettings
 from apfex.persistence import NotStored
 
 if TYPE_CHECKING:
@@ -61,6 +62,19 @@ def read_settings(given: APFExClassifier) -> SearchSettings:
     settings.training(1, 0)  # each checks its own part
     replace(settings, monotone_constraints={}).trees(1, 0, (), ())
     return settings
+
+
+def settings_for_rows(settings: SearchSettings, rows: Rows, favorable: int) -> SearchSettings:
+    """Criteria of the favorable label, by its code; none, with a warning, without groups."""
+    if rows.crossing is None:
+        warnings.warn(
+            "sensitive_features is None and sensitive names no columns: the front is a single "
+            "plain model, fair to nobody in particular.",
+            stacklevel=3,
+        )
+        return replace(settings, criteria=Criteria(()), bounds={}, group_thresholds=False)
+    criteria = settings.criteria.for_label(favorable, len(rows.classes))
+    return replace(settings, criteria=criteria)
 
 
 def _check_stored(given: APFExClassifier) -> None:

@@ -5,13 +5,18 @@ The archive knows nothing of fairness: values are [n, m], one row per point; sma
 inprocessing (a model for each point), and :class:`Fitted` is all that a fit has learned.
 """
 
-from apfex.front._archive import FrontPoint, ParetoFront
 from apfex.front._criteria import Criteria
-from apfex.front._dominance import dominates, hypervolume, non_dominated
-from apfex.front._encoders import Encoder, InitColumns, NumericColumns, TableEncoders
-from apfex.front._fitted import Features, Fitted, search_front
-from apfex.front._points import Front, Point, UnmetBoundWarning
-from apfex.front._rows import Rows
+from apfex.front._front import Front, UnmetBoundWarning
+from apfex.front._init_model import InitColumns, NumericColumns
+from apfex.front._pareto_front import (
+    FrontPoint,
+    ParetoFront,
+    hypervolume,
+    non_dominated,
+)
+from apfex.front._point import Point
+from apfex.front._rows import Encoder, Rows, TableEncoders
+from apfex.front._search import Features, Fitted, search_front
 from apfex.front._settings import SearchSettings
 
 __all__ = [
@@ -29,7 +34,6 @@ __all__ = [
     "SearchSettings",
     "TableEncoders",
     "UnmetBoundWarning",
-    "dominates",
     "hypervolume",
     "non_dominated",
     "search_front",

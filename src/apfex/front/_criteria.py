@@ -1,16 +1,27 @@
-"""Criteria: the words of users to rates, and hard gaps of decisions."""
+"""Criteria: the words of users to rates, hard gaps of decisions, and what rows can measure."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from apfex.metrics import CRITERIA, largest_gap, read_criteria
-from apfex.rates import OTHER_LABEL, GroupIndex, RateName, rates_of, soft_counts
+from apfex.front._rows import ValidationRows
+from apfex.groups import Groups
+from apfex.metrics import (
+    CRITERIA,
+    GroupRates,
+    NotEstimableWarning,
+    NotMeasurableError,
+    largest_gap,
+    read_criteria,
+)
+from apfex.rates import OTHER_LABEL, GroupIndex, RateName, count_rows, rates_of, soft_counts
 
 
 @final
@@ -92,3 +103,45 @@ class Criteria:
             for name in self.names
         ]
         return torch.stack(columns, -1) if columns else decisions.new_zeros(len(decisions), 0)
+
+
+def check_measurable(rows: ValidationRows, criteria: Criteria) -> None:
+    """Refuse criteria that the validation rows cannot measure; warn of groups that are left out."""
+    left_out = []
+    favorable = 0 if criteria.of_other_label else 1
+    counts = count_rows(
+        rows.y, rows.y * 0, rows.crossing, classes=rows.classes, favorable=favorable
+    )
+    for name in criteria.names:
+        for rate in CRITERIA[name]:
+            if rate in ("ppv", "npv"):  # by decisions: models that decide all alike are left out
+                continue
+            for grouping in rows.groupings:
+                known = GroupRates.of(counts.by(grouping.attributes), rate).counted
+                _check_two_groups(name, rate, grouping, int(known.sum(1).max()), rows)
+                missing = tuple(np.array(grouping.names)[~known.any(0)].tolist())
+                left_out += [(rate, missing)] if missing else []
+    if left_out:
+        named = "; ".join(f"{rate} of {list(names)}" for rate, names in left_out)
+        text = (
+            f"Groups without rows that count among the {len(rows.y)} validation rows are left out "
+            f"of the gaps: {named}. Merge levels, or raise validation_fraction."
+        )
+        warnings.warn(NotEstimableWarning(text, tuple(left_out), len(rows.y)), stacklevel=5)
+
+
+def _check_two_groups(
+    name: str, rate: str, grouping: Groups, found: int, rows: ValidationRows
+) -> None:
+    needed = {"tpr": "with the favorable", "fnr": "with the favorable"}
+    needed |= {"fpr": "without the favorable", "tnr": "without the favorable"}
+    if found < 2:
+        raise NotMeasurableError(
+            f"criteria must be measurable on the {len(rows.y)} validation rows, got {name!r}: of "
+            f"the groups {list(grouping.names)} {found} have rows "
+            f"{needed.get(rate, 'with any')} label there, and a gap needs two. "
+            "Merge levels, add rows, raise validation_fraction, or choose "
+            "another criterion.",
+            name,
+            len(rows.y),
+        )

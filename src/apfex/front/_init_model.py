@@ -1,18 +1,21 @@
-"""The user's own fitted model: whether it goes with the rows, and what the search starts from."""
+"""The user's own fitted model: the columns that it takes, and whether it goes with the rows."""
 
 from __future__ import annotations
 
 import copy
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
 
+import narwhals as nw
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from apfex.front._encoders import InitColumns
 from apfex.front._rows import Rows
-from apfex.models import Trees, import_xgboost
+from apfex.front._settings import SearchSettings
+from apfex.models import Trees, TreeSettings, import_xgboost
 
 if TYPE_CHECKING:
     from xgboost import Booster
@@ -20,6 +23,135 @@ if TYPE_CHECKING:
 _TOLERANCE = 1e-3
 _OBJECTIVES = ("binary:logistic", "binary:logitraw", "multi:softprob", "multi:softmax")
 """Those whose margins are logits."""
+
+
+@dataclass(frozen=True, eq=False)
+class _NamedColumns:
+    """Columns that are inputs as they stand, known by their names."""
+
+    names: Sequence[str]
+
+    @property
+    def n_inputs(self) -> int:
+        """As many as columns."""
+        return len(self.names)
+
+    @property
+    def n_columns(self) -> set[int]:
+        """Those that it knows."""
+        return {len(self.names)}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class InitColumns(_NamedColumns):
+    """Columns as a fitted XGBoost model takes them: numbers, and codes of categories.
+
+    Attributes
+    ----------
+    names : sequence of str
+    levels : mapping from place to levels
+        Of the columns that hold categories.
+
+    Examples
+    --------
+    >>> InitColumns.of([[1.0, 2.0]]).names
+    ['x0', 'x1']
+    """
+
+    levels: Mapping[int, Sequence[Any]]
+
+    @staticmethod
+    def of(X: Any) -> InitColumns:
+        """Remember the categories of a table."""
+        frame = _as_frame(X)
+        if frame is None:
+            return InitColumns([f"x{place}" for place in range(np.shape(X)[1])], {})
+        levels = {
+            place: _levels(frame[name])
+            for place, name in enumerate(frame.columns)
+            if isinstance(frame[name].dtype, nw.Categorical | nw.Enum)
+        }
+        return InitColumns(frame.columns, levels)
+
+    @property
+    def feature_types(self) -> list[str]:
+        """Quantity or category, "q" or "c", for each column."""
+        return ["c" if place in self.levels else "q" for place in range(len(self.names))]
+
+    def trees(self, settings: SearchSettings, n: int, seed: int) -> TreeSettings:
+        """How to grow trees on n rows of these inputs."""
+        return settings.trees(n, seed, self.names, self.feature_types)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Rows as float32 [n, d]; what is missing, or a level not seen before, is NaN."""
+        frame = _as_frame(X)
+        columns = (
+            list(np.asarray(X).T)
+            if frame is None
+            else [frame[name].to_numpy() for name in self._find(frame)]
+        )
+        try:
+            parts = [
+                _codes(column, self.levels[place]) if place in self.levels else np.float32(column)
+                for place, column in enumerate(columns)
+            ]
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"X must hold numbers and categories, as init takes them, got {error}; encode it "
+                "as for init."
+            ) from error
+        return np.stack(parts, 1)
+
+    def _find(self, frame: nw.DataFrame[Any]) -> Sequence[str]:
+        """The columns by their names, in any order."""
+        missing = [name for name in self.names if name not in frame.columns]
+        new = [name for name in frame.columns if name not in self.names]
+        if missing or new:
+            raise ValueError(
+                f"X must have the columns that fit was given, got one without {missing} and with "
+                f"{new} instead; rename or drop them."
+            )
+        return self.names
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NumericColumns(_NamedColumns):
+    """Inputs of a network that was fitted elsewhere: numbers, unchanged.
+
+    Attributes
+    ----------
+    names : sequence of str
+
+    Examples
+    --------
+    >>> NumericColumns(("age", "income")).transform([[30, 1.5]])
+    array([[30. ,  1.5]], dtype=float32)
+    """
+
+    @staticmethod
+    def of(X: Any) -> NumericColumns:
+        """Remember the columns of a table; "x0", "x1", ... where they have no names."""
+        known: list[Any] = list(getattr(X, "columns", range(np.shape(X)[1])))
+        if all(isinstance(name, str) for name in known):
+            return NumericColumns(tuple(known))
+        return NumericColumns(tuple(f"x{place}" for place in range(len(known))))
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Rows as float32 [n, d]."""
+        try:
+            table = np.asarray(X, dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"X must hold numbers, as init takes them, got {error}; encode it as for init."
+            ) from error
+        if not np.isfinite(table).all():
+            raise ValueError(
+                "X must be finite where init is given, got missing or infinite values; encode it "
+                "as for init."
+            )
+        return table
 
 
 def read_init_trees(init: Any, rows: Rows, inputs: InitColumns) -> Trees:
@@ -127,3 +259,21 @@ def _outputs(init: nn.Module, rows: Tensor) -> Any:
             f"init must take the {rows.shape[1]} columns of X as float32, got one that fails on "
             f"them ({error}); give fit the columns that init was fitted to, encoded as for it."
         ) from error
+
+
+def _levels(column: nw.Series[Any]) -> list[Any]:
+    """Categories in the order of their codes; narwhals gives pandas' as they occur."""
+    native = column.to_native()
+    if nw.dependencies.is_pandas_series(native):
+        return list(native.cat.categories)
+    return column.cat.get_categories().to_list()
+
+
+def _codes(column: np.ndarray, levels: Sequence[Any]) -> np.ndarray:
+    place = {level: code for code, level in enumerate(levels)}
+    return np.array([place.get(value, np.nan) for value in column.tolist()], dtype=np.float32)
+
+
+def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None

@@ -11,16 +11,21 @@ from torch import Tensor
 
 from apfex.front._candidates import (
     Candidate,
-    Evaluated,
+    Evaluation,
     SearchResult,
-    check_measurable,
-    evaluate,
+    Show,
+    evaluate_scores,
+    progress,
 )
-from apfex.front._encoders import InitColumns, NumericColumns, encode, fit_encoders
-from apfex.front._init_model import check_init_network, read_init_trees
-from apfex.front._rows import Rows, ValidationRows, split
+from apfex.front._criteria import check_measurable
+from apfex.front._init_model import (
+    InitColumns,
+    NumericColumns,
+    check_init_network,
+    read_init_trees,
+)
+from apfex.front._rows import Rows, ValidationRows, encode, fit_encoders, split
 from apfex.front._settings import SearchSettings
-from apfex.front._tracking import Show, progress
 from apfex.models import (
     BoostedMembers,
     GapWeights,
@@ -42,10 +47,10 @@ _ROUNDS, _FASTER = 20, 3.0
 def search_members(rows: Rows, settings: SearchSettings, seed: int) -> SearchResult:
     """Train members towards a grid of weights; training rows learn, validation rows choose."""
     train, chosen = split(rows, settings.validation_fraction, seed)
-    held = rows.validation(chosen)
-    check_measurable(held, settings.criteria)
+    validation = rows.validation(chosen)
+    check_measurable(validation, settings.criteria)
     search = _search_trees if settings.has_trees else _search_networks
-    return search(rows, (train, chosen), held, settings, seed)
+    return search(rows, (train, chosen), validation, settings, seed)
 
 
 Parts = tuple[np.ndarray, np.ndarray]
@@ -53,18 +58,18 @@ Parts = tuple[np.ndarray, np.ndarray]
 
 
 def _search_networks(
-    rows: Rows, parts: Parts, held: ValidationRows, settings: SearchSettings, seed: int
+    rows: Rows, parts: Parts, validation: ValidationRows, settings: SearchSettings, seed: int
 ) -> SearchResult:
     """Every point a network of its own."""
     train, chosen = parts
     own = settings.init is not None
     encoder = NumericColumns.of(rows.X) if own else fit_encoders(rows, train, settings)
-    x, x_held = (encode(encoder, rows, part, settings) for part in (train, chosen))
+    x, x_validation = (encode(encoder, rows, part, settings) for part in (train, chosen))
     if own:
         check_init_network(settings.init, x, len(rows.classes))
     population = _population(settings, rows, x.shape[1], seed)
     training = settings.training(len(train), seed)
-    networks = _Networks(population, held, x_held, settings, training.epochs)
+    networks = _Networks(population, validation, x_validation, settings, training.epochs)
     with progress(settings.verbose, training.epochs) as show:
 
         def on_epoch(epoch: int) -> Tensor | None:
@@ -74,46 +79,48 @@ def _search_networks(
 
         population.train(False)
         networks.evaluate(0)
-        aims = settings.aims(population.n_members, len(rows.groupings))
-        weights = aims.weights.expand(population.n_members, -1).to(settings.device)
-        aims = GapWeights(aims.rates, weights)
-        train_population(population, aims, rows.training(train, x), training, on_epoch)
+        grid = settings.gap_weights(population.n_members, len(rows.groupings))
+        weights = grid.weights.expand(population.n_members, -1).to(settings.device)
+        gap_weights = GapWeights(grid.rates, weights)
+        train_population(population, gap_weights, rows.training(train, x), training, on_epoch)
         if settings.patience is not None:
             networks.take_best(settings.patience)
-    return SearchResult(networks.candidates, held, encoder)
+    return SearchResult(networks.candidates, validation, encoder)
 
 
 def _search_trees(
-    rows: Rows, parts: Parts, held: ValidationRows, settings: SearchSettings, seed: int
+    rows: Rows, parts: Parts, validation: ValidationRows, settings: SearchSettings, seed: int
 ) -> SearchResult:
     """Every point an ensemble of its own, on a common base."""
     own = settings.init is not None
     encoder = InitColumns.of(rows.X) if own else fit_encoders(rows, parts[0], settings)
     trees = encoder.trees(settings, len(parts[0]), seed)
-    taught, watched = (rows.training(part, encode(encoder, rows, part, settings)) for part in parts)
+    training, validating = (
+        rows.training(part, encode(encoder, rows, part, settings)) for part in parts
+    )
     base = (
         read_init_trees(settings.init, rows, encoder)
         if isinstance(encoder, InitColumns)
-        else Trees.fit(taught, watched, len(rows.classes), trees, encoder.feature_types)
+        else Trees.fit(training, validating, len(rows.classes), trees, encoder.feature_types)
     )
-    aims = settings.aims(settings.n_members, len(rows.groupings))
-    pressure = PenalizedLoss(aims, len(rows.groupings), 1, tanh_step, "rms")
-    repair = replace(
+    gap_weights = settings.gap_weights(settings.n_members, len(rows.groupings))
+    loss = PenalizedLoss(gap_weights, len(rows.groupings), 1, tanh_step, "rms")
+    own_rounds = replace(
         trees, n_estimators=_ROUNDS, learning_rate=min(1.0, _FASTER * trees.learning_rate)
     )
     with progress(settings.verbose, _ROUNDS) as show:
-        ensembles = _Ensembles(held, settings, show)
+        ensembles = _Ensembles(validation, settings, show)
         boost_members(
             base,
-            taught,
-            lambda scores: pressure.gradient(scores.clone(), taught),
-            aims.n_members,
-            repair,
+            training,
+            lambda scores: loss.gradient(scores.clone(), training),
+            gap_weights.n_members,
+            own_rounds,
             encoder.feature_types,
-            validation=watched.x,
+            validation=validating.x,
             on_round=ensembles.evaluate,
         )
-    return SearchResult(ensembles.candidates, held, encoder)
+    return SearchResult(ensembles.candidates, validation, encoder)
 
 
 class _Networks:
@@ -122,12 +129,13 @@ class _Networks:
     def __init__(
         self,
         population: StackedMLP | StackedModules,
-        held: ValidationRows,
+        validation: ValidationRows,
         x: Tensor,
         settings: SearchSettings,
         epochs: int,
     ) -> None:
-        self._population, self._held, self._x, self._settings = population, held, x, settings
+        self._population, self._x, self._settings = population, x, settings
+        self._validation = validation
         first = max(1, epochs // 2)
         count = min(_SNAPSHOTS, epochs - first + 1)
         self._times = set(np.linspace(first, epochs, count).round().astype(int).tolist())
@@ -156,13 +164,13 @@ class _Networks:
         self.candidates = [c for c in self.candidates if c.epoch <= best[c.member] + patience]
         self._keep(*self._evaluate(best))
 
-    def _evaluate(self, epochs: np.ndarray) -> tuple[list[Candidate], Evaluated]:
+    def _evaluate(self, epochs: np.ndarray) -> tuple[list[Candidate], Evaluation]:
         with torch.no_grad():
             scores = self._population.scores(self._x)
         snapshot = copy.deepcopy(self._population)
-        return evaluate(scores, epochs, self._held, self._settings, snapshot)
+        return evaluate_scores(scores, epochs, self._validation, self._settings, snapshot)
 
-    def _keep(self, found: list[Candidate], evaluated: Evaluated) -> None:
+    def _keep(self, found: list[Candidate], evaluated: Evaluation) -> None:
         self.best = evaluated.best
         self.candidates += found
 
@@ -170,16 +178,16 @@ class _Networks:
 class _Ensembles:
     """Evaluates all ensembles after every round, and keeps them as candidates."""
 
-    def __init__(self, held: ValidationRows, settings: SearchSettings, show: Show) -> None:
-        self._held, self._settings, self._show = held, settings, show
+    def __init__(self, validation: ValidationRows, settings: SearchSettings, show: Show) -> None:
+        self._validation, self._settings, self._show = validation, settings, show
         self._losses: list[np.ndarray] = []
         self.candidates: list[Candidate] = []
 
     def evaluate(self, members: BoostedMembers) -> Tensor | None:
         """Keep what there is; with patience, tell which members go on."""
         rounds, kept = members.rounds.numpy(), members.without_scores()
-        found, evaluated = evaluate(
-            members.validation_scores, rounds, self._held, self._settings, kept
+        found, evaluated = evaluate_scores(
+            members.validation_scores, rounds, self._validation, self._settings, kept
         )
         self.candidates += found
         self._show(int(rounds.max()), evaluated.best)

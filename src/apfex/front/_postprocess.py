@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import final
 
@@ -11,12 +11,21 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from apfex.front._candidates import Candidate, SearchResult, check_measurable, score
-from apfex.front._encoders import TableEncoders, encode, fit_encoders
-from apfex.front._rows import Rows, check_enough, deal, split, strata
+from apfex.front._candidates import SearchResult, Show, decisions_of, evaluate, progress
+from apfex.front._criteria import check_measurable
+from apfex.front._rows import (
+    Rows,
+    TableEncoders,
+    check_enough,
+    deal,
+    encode,
+    fit_encoders,
+    split,
+    strata,
+)
 from apfex.front._settings import SearchSettings
-from apfex.front._tracking import RuleHistory, Show, progress
 from apfex.groups import grouping_name
+from apfex.history import History, StepRecord
 from apfex.models import (
     GapWeights,
     JointLearner,
@@ -40,32 +49,22 @@ def search_rules(rows: Rows, settings: SearchSettings, seed: int) -> SearchResul
     crosses = settings.crosses(len(rows.y))
     everything = np.arange(len(rows.y))
     parts = (everything, everything) if crosses else split(rows, settings.validation_fraction, seed)
-    held = rows.validation(parts[1])
-    check_measurable(held, settings.criteria)
-    inputs = fit_encoders(rows, parts[0], settings)
-    kinds = inputs.kinds(settings, len(parts[0]), seed)
-    steps = sum(kind.steps for kind in kinds)
+    validation = rows.validation(parts[1])
+    check_measurable(validation, settings.criteria)
+    encoder = fit_encoders(rows, parts[0], settings)
+    learners = encoder.learners(settings, len(parts[0]), seed)
+    steps = sum(learner.steps for learner in learners)
     with progress(settings.verbose, steps) as show:
-        fitted = _JointFit.to(rows, parts[0], inputs, kinds, settings, seed, show)
-        history = fitted.history(rows)
-        rule_set = RuleSet(fitted.model, fitted.rules(watch=history.watch))
+        fitted = _JointFit.to(rows, parts[0], encoder, learners, settings, seed, show)
+        rules, history = fitted.rules_with_history()
+        rule_set = RuleSet(fitted.model, rules)
         decisions = fitted.cross_decide() if crosses else fitted.decide(rule_set, rows, parts[1])
-        scored = score(decisions, held, settings.criteria, settings.by)
-        show(steps, scored.best)
-    trivial = scored.trivial | fitted.is_constant(rule_set)
-    small = decisions.to(torch.int16).cpu().numpy()
-    candidates = [
-        Candidate(
-            int(rule),
-            steps,
-            small[rule],
-            scored.values[rule],
-            bool(trivial[rule]),
-            rule_set,
-        )
-        for rule in np.flatnonzero(fitted.is_finite() & np.isfinite(scored.values).all(1))
-    ]
-    return SearchResult(candidates, held, fitted.encoder, history)
+        evaluated = evaluate(decisions, validation, settings.criteria, settings.by)
+        show(steps, evaluated.best)
+    trivial = evaluated.trivial | fitted.is_constant(rule_set)
+    epochs, is_finite = np.full(len(trivial), steps), np.full(len(trivial), fitted.is_finite())
+    candidates = replace(evaluated, trivial=trivial).candidates(epochs, rule_set, is_finite)
+    return SearchResult(candidates, validation, encoder, history, fitted.objectives(rows))
 
 
 @final
@@ -88,9 +87,9 @@ class _JointFit:
 
     encoder: TableEncoders
     model: JointModel
-    evidence: OutOfFoldPredictions
+    predictions: OutOfFoldPredictions
     folds: Tensor
-    aims: GapWeights
+    gap_weights: GapWeights
     parents: Sequence[Tensor]
     settings: SearchSettings
 
@@ -98,69 +97,89 @@ class _JointFit:
     def to(
         rows: Rows,
         part: np.ndarray,
-        inputs: TableEncoders,
-        kinds: Sequence[JointLearner],
+        encoder: TableEncoders,
+        learners: Sequence[JointLearner],
         settings: SearchSettings,
         seed: int,
         show: Show,
     ) -> _JointFit:
         """Train the models on some of the rows."""
-        x = encode(inputs, rows, part, settings)
-        cells = torch.from_numpy(strata(rows)[part]).to(x.device)
+        x = encode(encoder, rows, part, settings)
+        targets = torch.from_numpy(strata(rows)[part]).to(x.device)
         folds = torch.from_numpy(deal(strata(rows)[part], settings.n_folds, seed)).to(x.device)
         weight = rows.sample_weight
         weight = None if weight is None else torch.from_numpy(weight[part]).to(x)
         shape = (1 if rows.crossing is None else len(rows.crossing), len(rows.classes))
         done = count(1)
-        model, unseen = fit_joint_model(
-            JointRows(x, cells, shape, folds, weight), kinds, lambda: show(next(done), [])
+        model, out_of_fold = fit_joint_model(
+            JointRows(x, targets, shape, folds, weight), learners, lambda: show(next(done), [])
         )
-        evidence = OutOfFoldPredictions(unseen, cells, weight)
+        predictions = OutOfFoldPredictions(out_of_fold, targets, weight)
+        n_rules = _RULES_PER_MEMBER * settings.n_members
         return _JointFit(
-            inputs,
+            encoder,
             model,
-            evidence.given_groups() if settings.group_thresholds else evidence,
+            predictions.given_groups() if settings.group_thresholds else predictions,
             folds,
-            settings.aims(_RULES_PER_MEMBER * settings.n_members, len(rows.groupings), **_GRID),
+            settings.gap_weights(n_rules, len(rows.groupings), **_GRID),
             [torch.from_numpy(parents).to(x.device) for parents in _parents(rows)],
             settings,
         )
 
     def rules(
-        self, part: Tensor | None = None, watch: Callable[[int, Tensor, Tensor], None] | None = None
+        self,
+        part: Tensor | None = None,
+        on_step: Callable[[int, Tensor, Tensor], None] | None = None,
     ) -> Tensor:
-        """Rules [b, j, k, c] by all that is known, or by some of the rows."""
-        evidence = self.evidence if part is None else self.evidence.take(part)
-        weight = _class_weight(evidence) if self.settings.by == "balanced_error" else None
-        return fit_rules(evidence, self.aims, self.parents, class_weight=weight, on_step=watch)
+        """Rules [b, j, k, c] by all predictions, or by those of some rows."""
+        known = self.predictions if part is None else self.predictions.take(part)
+        weight = _class_weight(known) if self.settings.by == "balanced_error" else None
+        return fit_rules(
+            known, self.gap_weights, self.parents, class_weight=weight, on_step=on_step
+        )
 
-    def history(self, rows: Rows) -> RuleHistory:
-        """An empty record of how the rules come about."""
+    def rules_with_history(self) -> tuple[Tensor, History]:
+        """Rules by all predictions, and their error, gaps and gradients step by step.
+
+        The weight of the error is 1; weights do not change on the way, as no strategy chooses them.
+        """
+        of_gaps = self.gap_weights.weights
+        weights = torch.cat([of_gaps.new_ones(len(of_gaps), 1), of_gaps], 1)
+        history = History(weights.shape[1], window=1, members=weights.shape[:1], trace=True)
+
+        def record(_: int, losses: Tensor, norms: Tensor) -> None:
+            known = losses.nan_to_num(torch.nan, torch.nan)
+            history.record(StepRecord(known, weights, None, norms))
+
+        return self.rules(on_step=record), history
+
+    def objectives(self, rows: Rows) -> list[str]:
+        """Names of the error and of the gaps."""
         names = [grouping_name(groups.attributes) for groups in rows.groupings]
-        rates = [self.settings.criteria.named(rate) for rate in self.aims.rates]
-        gaps = [f"{rate} gap by {name}" for name in names for rate in rates]
-        return RuleHistory(["error", *gaps], self.aims.weights)
+        rates = [self.settings.criteria.named(rate) for rate in self.gap_weights.rates]
+        return ["error", *(f"{rate} gap by {name}" for name in names for rate in rates)]
 
     def is_constant(self, rule_set: RuleSet) -> np.ndarray:
         """Which rules decide alike for all rows: what is handed out is not what was measured."""
-        decided = _decisions(rule_set.rules, self.evidence.probabilities)
+        decided = decisions_of(rule_scores(rule_set.rules, self.predictions.probabilities))
         return (decided == decided[:, :1]).all(1).cpu().numpy()
 
     def is_finite(self) -> bool:
         """Whether the training has not diverged."""
-        return bool(self.evidence.probabilities.isfinite().all())
+        return bool(self.predictions.probabilities.isfinite().all())
 
     def cross_decide(self) -> Tensor:
         """Decisions [b, n] on all rows, each by a model and rules that were fitted without it.
 
         The rules saw probabilities of other rows, by models that had learnt from this one.
         """
-        decided = torch.empty(self.aims.n_members, len(self.folds), dtype=torch.int64)
+        decided = torch.empty(self.gap_weights.n_members, len(self.folds), dtype=torch.int64)
         decided = decided.to(self.folds.device)
         for fold in self.folds.unique():
             others = self.folds == fold
             rules = self.rules(~others)
-            decided[:, others] = _decisions(rules, self.evidence.probabilities[others])
+            probabilities = self.predictions.probabilities[others]
+            decided[:, others] = decisions_of(rule_scores(rules, probabilities))
         return decided
 
     def decide(self, rule_set: RuleSet, rows: Rows, part: np.ndarray) -> Tensor:
@@ -170,12 +189,7 @@ class _JointFit:
             q = torch.cat([self.model(chunk) for chunk in x.split(2**14)])
         if self.settings.group_thresholds and rows.crossing is not None:
             q = given_groups(q, torch.from_numpy(rows.crossing.codes[part]).to(q.device))
-        return _decisions(rule_set.rules, q)
-
-
-def _decisions(rules: Tensor, probabilities: Tensor) -> Tensor:
-    scores = rule_scores(rules, probabilities)
-    return (scores > 0).long() if scores.ndim == 2 else scores.argmax(2)
+        return decisions_of(rule_scores(rule_set.rules, q))
 
 
 def _parents(rows: Rows) -> list[np.ndarray]:
@@ -190,8 +204,8 @@ def _parents(rows: Rows) -> list[np.ndarray]:
     return found
 
 
-def _class_weight(evidence: OutOfFoldPredictions) -> Tensor:
+def _class_weight(predictions: OutOfFoldPredictions) -> Tensor:
     """Classes count alike, so rows of a rare one count more."""
-    c = evidence.probabilities.shape[2]
-    own = torch.nn.functional.one_hot(evidence.targets % c, c).to(evidence.probabilities)
-    return 1 / (c * (evidence.shares() @ own).clamp_min(1e-6))
+    c = predictions.probabilities.shape[2]
+    own = torch.nn.functional.one_hot(predictions.targets % c, c).to(predictions.probabilities)
+    return 1 / (c * (predictions.shares() @ own).clamp_min(1e-6))

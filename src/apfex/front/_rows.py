@@ -1,10 +1,11 @@
-"""Rows that a front is searched with: which of them learn, and by which points are chosen."""
+"""Rows that a front is searched with: which learn, which choose, and as inputs of models."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 import numpy as np
 import torch
@@ -12,9 +13,20 @@ from sklearn.utils import _safe_indexing
 from torch import Tensor
 
 from apfex.groups import Groups, make_groups
-from apfex.models import TrainingRows
+from apfex.models import (
+    ColumnsLearner,
+    JointLearner,
+    TrainingRows,
+    TreeLearner,
+    TreeSettings,
+    import_xgboost,
+    network_learners,
+)
 from apfex.rates import ConfusionCounts, count_rows
-from apfex.tables import stratified_sample
+from apfex.tables import TableEncoder, stratified_sample
+
+if TYPE_CHECKING:
+    from apfex.front._settings import SearchSettings
 
 
 @final
@@ -148,3 +160,110 @@ def check_enough(rows: Rows) -> None:
             "y must have two rows of a class, one to learn from and one to choose by, got "
             f"n_samples={len(rows.y)} of {len(rows.classes)} classes."
         )
+
+
+class Encoder(Protocol):
+    """Turns a table into the inputs of models."""
+
+    @property
+    def n_inputs(self) -> int:
+        """Inputs of the models."""
+        ...
+
+    @property
+    def n_columns(self) -> set[int]:
+        """How many columns of a table it takes; parts that disagree are all there."""
+        ...
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Rows as float32 [n, d]."""
+        ...
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TableEncoders:
+    """A table as the inputs of one family of models beside those of another.
+
+    Attributes
+    ----------
+    encoders : mapping from family to fitted TableEncoder
+        "networks", "trees", or both.
+
+    Examples
+    --------
+    >>> encoders = TableEncoders({"trees": TableEncoder(categories="codes").fit([[1.0], [2.0]])})
+    >>> encoders.n_inputs, encoders.feature_types
+    (1, ['q'])
+    """
+
+    encoders: Mapping[str, TableEncoder]
+
+    @staticmethod
+    def fit(X: Any, y: np.ndarray, settings: SearchSettings, n: int) -> TableEncoders:
+        """Fit an encoder for each family; trees take categories and missing values as they are."""
+        encoders = {}
+        if settings.has_networks:
+            encoders["networks"] = TableEncoder(bins=settings.bins_for(n)).fit(X, y)
+        if settings.has_trees:
+            import_xgboost()
+            encoders["trees"] = TableEncoder(categories="codes").fit(X)
+        return TableEncoders(encoders)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Rows as float32 [n, d]."""
+        return np.hstack([encoder.transform(X) for encoder in self.encoders.values()])
+
+    @property
+    def n_columns(self) -> set[int]:
+        """How many columns each encoder takes."""
+        return {encoder.n_features_in_ for encoder in self.encoders.values()}
+
+    @property
+    def names(self) -> list[str]:
+        """Of the inputs of trees."""
+        return [str(name) for name in self.encoders["trees"].get_feature_names_out()]
+
+    @property
+    def feature_types(self) -> list[str]:
+        """Of the inputs of trees: "q" or "c"."""
+        return self.encoders["trees"].feature_types_
+
+    def trees(self, settings: SearchSettings, n: int, seed: int) -> TreeSettings:
+        """How to grow trees on n rows of these inputs."""
+        constant = {str(name) for name in self.encoders["trees"].dropped_}
+        return settings.trees(n, seed, self.names, self.feature_types, constant)
+
+    @property
+    def n_inputs(self) -> int:
+        """Columns of all families."""
+        return sum(encoder.n_features_out_ for encoder in self.encoders.values())
+
+    def learners(self, settings: SearchSettings, n: int, seed: int) -> list[JointLearner]:
+        """Learners of joint models to train on n rows, each on its own inputs."""
+        widths = [encoder.n_features_out_ for encoder in self.encoders.values()]
+        places = pairwise(accumulate(widths, initial=0))
+        found: list[JointLearner] = []
+        for family, place in zip(self.encoders, places, strict=True):
+            made: list[JointLearner]
+            if family == "networks":
+                made = [*network_learners(settings.hidden, settings.training(n, seed))]
+            else:
+                trees = self.trees(settings, n, seed)
+                made = [TreeLearner(trees, self.feature_types, settings.n_folds)]
+            found += made if len(widths) == 1 else [ColumnsLearner(one, *place) for one in made]
+        return found
+
+
+def fit_encoders(rows: Rows, part: np.ndarray, settings: SearchSettings) -> TableEncoders:
+    """Fit the encoders to some of the rows."""
+    encoders = TableEncoders.fit(rows.take(part), rows.y[part], settings, len(rows.y))
+    if not encoders.n_inputs:
+        dropped = next(iter(encoders.encoders.values())).dropped_
+        raise ValueError(f"X must have a column that varies, got none: {dropped}.")
+    return encoders
+
+
+def encode(encoder: Encoder, rows: Rows, part: np.ndarray, settings: SearchSettings) -> Tensor:
+    """Inputs of some of the rows, on the device."""
+    return torch.from_numpy(encoder.transform(rows.take(part))).to(settings.device)

@@ -97,7 +97,7 @@ class SearchSettings:
             if types.get(name) != "q" and name not in constant
         ]
         if wrong:
-            numbers = [name for name, kind in types.items() if kind == "q"]
+            numbers = [name for name, type_ in types.items() if type_ == "q"]
             raise ValueError(
                 f"monotone_constraints must name columns of numbers, got {wrong}; there are "
                 f"{numbers}."
@@ -117,12 +117,12 @@ class SearchSettings:
         """What models count in: ours in float64, where the order of rows leaves no trace."""
         return torch.float64 if self.factory is None and self.init is None else torch.float32
 
-    def aims(self, n_members: int, n_groupings: int, **grid: Any) -> GapWeights:
+    def gap_weights(self, n_members: int, n_groupings: int, **grid: Any) -> GapWeights:
         """Weights of the gaps for each of the members; one plain member without criteria."""
         if not self.criteria.names:
             return GapWeights((), torch.zeros(1, 0))
-        ladder = weight_grid(self.criteria.rates, n_members, **grid)
-        return GapWeights(ladder.rates, ladder.weights.repeat(1, n_groupings))
+        weights = weight_grid(self.criteria.rates, n_members, **grid)
+        return GapWeights(weights.rates, weights.weights.repeat(1, n_groupings))
 
     @property
     def has_trees(self) -> bool:

@@ -19,7 +19,7 @@ _LEARNING_RATE = 0.04
 """For up to four groups; less for more, as a score is a sum over all of them."""
 _LEAST_SLOPE = 1e-3
 """Slopes far below this are rounding, which Adam would blow up."""
-_LEAST_MASS = 1e-9
+_MIN_SHARE = 1e-9
 """Groups count from this share of all rows on."""
 _TINY = 1e-30
 
@@ -239,7 +239,7 @@ class _Problem:
             weights = self.weights.weights[:, place * r : (place + 1) * r] / j
             parts = [self._split(part, parent) for part in (selected, self.totals.expand(j, k, c))]
             counts = torch.cat([parts[0], parts[1].expand_as(parts[0])], -1)
-            gaps, slopes = gaps_of_counts(counts, self.weights.rates, "rms", _LEAST_MASS)
+            gaps, slopes = gaps_of_counts(counts, self.weights.rates, "rms", _MIN_SHARE)
             found.append(gaps.mean(1))
             table = (weights[:, None, :, None, None] * slopes).sum(2)[:, :, parent]  # [b, j, k, 4]
             total += table[..., :1] * (1 - own) + table[..., 1:2] * own
@@ -252,9 +252,9 @@ class _Problem:
         return GroupIndex(parent, None, int(parent.max()) + 1).sum(pairs.mT).mT
 
 
-def _most_cost(mass: Tensor, class_weight: Tensor, k: int) -> Tensor:
+def _most_cost(weighted: Tensor, class_weight: Tensor, k: int) -> Tensor:
     """What it costs to decide for the first of two classes, or for none of several."""
-    labels = mass.sum(0).view(k, -1).sum(0) * class_weight
+    labels = weighted.sum(0).view(k, -1).sum(0) * class_weight
     return labels[1] if len(labels) == 2 else labels.sum()
 
 
@@ -272,11 +272,11 @@ def _basis(q: Tensor, shares: Tensor) -> Tensor:
     return torch.cat([torch.diag(1 / in_labels.flatten()), spread / in_all])
 
 
-def _known(mass: Tensor, guess: Tensor, shares: Tensor) -> Tensor:
+def _known(members: Tensor, guess: Tensor, shares: Tensor) -> Tensor:
     """Mean guess for the rows that belong: 1 if groups are known, their share if not at all."""
-    belonging = torch.einsum("n,nkc->kc", shares, mass)
+    belonging = torch.einsum("n,nkc->kc", shares, members)
     return (
-        torch.einsum("n,nkc->kc", shares, mass * guess)
+        torch.einsum("n,nkc->kc", shares, members * guess)
         .div(belonging.clamp_min(_TINY))
         .clamp_min(1 / len(shares))
     )

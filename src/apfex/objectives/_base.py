@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,6 +37,25 @@ class Objective(Protocol):
     def typical_scale(self, n_classes: int) -> float:
         """Value of an uninformed model, or the largest gap: the ``range`` scale."""
         ...
+
+
+class BatchObjective(ABC):
+    """What our objectives share: a call checks the batch, reads the groups, and evaluates both."""
+
+    def __call__(
+        self,
+        scores: Tensor,
+        y: Tensor,
+        groups: Groups | Tensor | None = None,
+        sample_weight: Tensor | None = None,
+    ) -> Tensor:
+        """Return the loss of one batch."""
+        batch = check_batch(scores, y, sample_weight)
+        return self.evaluate(batch, group_reader(self)(groups, scores.shape[0]))
+
+    @abstractmethod
+    def evaluate(self, batch: Batch, index: GroupIndex | None) -> Tensor:
+        """Return the loss of a checked batch."""
 
 
 @final
@@ -150,6 +170,14 @@ def check_batch(scores: Tensor, y: Tensor, sample_weight: Tensor | None = None) 
 def read_groups(groups: Groups | Tensor | None, n: int) -> GroupIndex | None:
     """Read the groups of n rows, where there are any."""
     return None if groups is None else GroupIndex.of(groups, n)
+
+
+GroupReader = Callable[[Groups | Tensor | None, int], GroupIndex | None]
+
+
+def group_reader(objective: object) -> GroupReader:
+    """How an objective reads groups: its own way, or the common one."""
+    return getattr(objective, "read_groups", read_groups)
 
 
 def need_groups(index: GroupIndex | None, asker: object) -> GroupIndex:

@@ -9,7 +9,13 @@ import torch
 from torch import Tensor
 
 from apfex.groups import Groups, soft_memberships
-from apfex.objectives._base import Batch, check_batch, check_task_weight, need_groups, read_groups
+from apfex.objectives._base import (
+    Batch,
+    BatchObjective,
+    check_task_weight,
+    need_groups,
+    read_groups,
+)
 from apfex.objectives._gaps import over_classes, soft_gaps
 from apfex.objectives._task import CrossEntropy
 from apfex.rates import GroupIndex
@@ -17,7 +23,7 @@ from apfex.rates import GroupIndex
 
 @final
 @dataclass(frozen=True, eq=False)
-class MulticlassCCRLoss:
+class MulticlassCCRLoss(BatchObjective):
     """Mean difference of class probabilities over groups and classes, plus the task loss.
 
     Parameters
@@ -27,8 +33,8 @@ class MulticlassCCRLoss:
         Of the CCR step that turns membership scores into memberships, common or per group.
     task_weight : float
         Share of the cross-entropy that is added.
-    min_mass : float
-        A group with less soft mass (for "tpr": in a class) is left out of the pairs.
+    min_count : float
+        A group with a smaller soft count of rows (for "tpr": in a class) is left out of the pairs.
 
     Notes
     -----
@@ -56,28 +62,17 @@ class MulticlassCCRLoss:
     threshold: float | Tensor = 0.5
     width: float | Tensor = 0.25
     task_weight: float = 0.1
-    min_mass: float = 1e-3
+    min_count: float = 1e-3
 
     def __post_init__(self) -> None:
         """Refuse settings out of range."""
         if self.rate not in ("dp", "tpr"):
             raise ValueError(f"rate must be 'dp' or 'tpr', got {self.rate!r}.")
         check_task_weight(self.task_weight)
-        for name in ("width", "min_mass"):
+        for name in ("width", "min_count"):
             value = getattr(self, name)
             if not bool((torch.as_tensor(value) > 0).all()):
                 raise ValueError(f"{name} must be positive, got {value}.")
-
-    def __call__(
-        self,
-        scores: Tensor,
-        y: Tensor,
-        groups: Groups | Tensor | None = None,
-        sample_weight: Tensor | None = None,
-    ) -> Tensor:
-        """Return the loss of one batch."""
-        batch = check_batch(scores, y, sample_weight)
-        return self.evaluate(batch, self.read_groups(groups, scores.shape[0]))
 
     def read_groups(self, groups: Groups | Tensor | None, n: int) -> GroupIndex | None:
         """Read membership scores of any sign, codes or ``Groups``."""
@@ -97,7 +92,7 @@ class MulticlassCCRLoss:
             index,
             batch.sample_weight,
             "smooth_mean",
-            self.min_mass,
+            self.min_count,
         )
         gap = over_classes(gaps, "smooth_mean")[0]
         return gap + self.task_weight * batch.cross_entropy if self.task_weight else gap

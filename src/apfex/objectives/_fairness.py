@@ -8,8 +8,7 @@ from typing import Literal, final, get_args
 
 from torch import Tensor
 
-from apfex.groups import Groups
-from apfex.objectives._base import Batch, check_batch, check_task_weight, need_groups, read_groups
+from apfex.objectives._base import Batch, BatchObjective, check_task_weight, need_groups
 from apfex.objectives._gaps import over_classes, soft_gaps
 from apfex.objectives._pairs import Aggregate
 from apfex.objectives._task import CrossEntropy
@@ -22,7 +21,7 @@ _STEPS = {"tanh": tanh_step, "ccr": ccr_step, "identity": identity_step}
 
 @final
 @dataclass(frozen=True)
-class FairnessLoss:
+class FairnessLoss(BatchObjective):
     """Difference of a soft rate over all pairs of groups, plus a share of the task loss.
 
     Parameters
@@ -37,7 +36,7 @@ class FairnessLoss:
         the largest difference, a smooth largest (:func:`~apfex.relaxations.smooth_max` of the
         rates plus that of their negatives), or the root mean square distance from the mean rate.
         All take O(k log k) for k groups.
-    min_mass : float
+    min_count : float
         A group whose denominator in the batch is smaller is left out of all pairs.
 
     Notes
@@ -61,7 +60,7 @@ class FairnessLoss:
     relaxation: Relaxation | Callable[[Tensor], Tensor] = "tanh"
     task_weight: float = 0.1
     aggregate: Aggregate = "smooth_mean"
-    min_mass: float = 1e-3
+    min_count: float = 1e-3
 
     def __post_init__(self) -> None:
         """Refuse settings that name nothing."""
@@ -73,19 +72,8 @@ class FairnessLoss:
             if value not in allowed and not (name == "relaxation" and callable(value)):
                 raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}.")
         check_task_weight(self.task_weight)
-        if not self.min_mass > 0:
-            raise ValueError(f"min_mass must be positive, got {self.min_mass}.")
-
-    def __call__(
-        self,
-        scores: Tensor,
-        y: Tensor,
-        groups: Groups | Tensor | None = None,
-        sample_weight: Tensor | None = None,
-    ) -> Tensor:
-        """Return the loss of one batch."""
-        batch = check_batch(scores, y, sample_weight)
-        return self.evaluate(batch, read_groups(groups, scores.shape[0]))
+        if not self.min_count > 0:
+            raise ValueError(f"min_count must be positive, got {self.min_count}.")
 
     def evaluate(self, batch: Batch, index: GroupIndex | None) -> Tensor:
         """Return the loss of a checked batch."""
@@ -119,6 +107,6 @@ def fairness_gaps(losses: Sequence[FairnessLoss], batch: Batch, index: GroupInde
         index,
         batch.sample_weight,
         first.aggregate,
-        first.min_mass,
+        first.min_count,
     )
     return over_classes(gaps, first.aggregate)

@@ -27,7 +27,7 @@ def soft_gaps(
     index: GroupIndex,
     sample_weight: Tensor | None,
     aggregate: Aggregate,
-    min_mass: float,
+    min_count: float,
 ) -> Tensor:
     """Gap of each rate over all pairs of groups.
 
@@ -42,7 +42,7 @@ def soft_gaps(
         Gradients flow into memberships, too.
     sample_weight : Tensor of shape [n], optional
     aggregate : {"smooth_mean", "mean", "max", "smooth_max", "rms"}
-    min_mass : float
+    min_count : float
         A group with a smaller denominator, in rows of mean weight, is left out of all pairs.
 
     Returns
@@ -50,7 +50,7 @@ def soft_gaps(
     Tensor of shape [..., r], or [..., c, r]
         ``inf``, with a gradient of 0, where fewer than two groups are left.
     """
-    least = min_mass if sample_weight is None else min_mass * float(sample_weight.mean())
+    least = min_count if sample_weight is None else min_count * float(sample_weight.mean())
     plan = _Plan(tuple(rates), labels, index, sample_weight, aggregate, least)
     return _SoftGaps.apply(decisions, index.memberships, plan)
 
@@ -76,14 +76,14 @@ class _Plan:
     index: GroupIndex
     sample_weight: Tensor | None
     aggregate: Aggregate
-    min_mass: float
+    min_count: float
 
 
 class _SoftGaps(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, decisions: Tensor, memberships: Tensor | None, plan: _Plan) -> Tensor:
         counts = soft_counts(decisions, plan.labels, plan.index, plan.sample_weight)
-        gaps, slopes = gaps_of_counts(counts, plan.rates, plan.aggregate, plan.min_mass)
+        gaps, slopes = gaps_of_counts(counts, plan.rates, plan.aggregate, plan.min_count)
         ctx.plan = plan
         ctx.save_for_backward(decisions, memberships, slopes)
         return gaps
@@ -104,7 +104,7 @@ class _SoftGaps(torch.autograd.Function):
 
 
 def gaps_of_counts(
-    counts: Tensor, rates: tuple[RateName, ...], aggregate: Aggregate, min_mass: float = 1e-3
+    counts: Tensor, rates: tuple[RateName, ...], aggregate: Aggregate, min_count: float = 1e-3
 ) -> tuple[Tensor, Tensor]:
     """Gaps of rates and their slopes by the counts.
 
@@ -114,7 +114,7 @@ def gaps_of_counts(
         Of :func:`~apfex.rates.soft_counts`.
     rates : r names
     aggregate : as for :class:`FairnessLoss`
-    min_mass : float
+    min_count : float
 
     Returns
     -------
@@ -139,7 +139,7 @@ def gaps_of_counts(
         few = np.nan_to_num(few)
     sums = (few @ coefficients).swapaxes(-1, -2)  # [..., 2 r, k]
     r = len(rates)
-    gaps, *slopes = gap_and_slopes(sums[..., :r, :], sums[..., r:, :], aggregate, min_mass)
+    gaps, *slopes = gap_and_slopes(sums[..., :r, :], sums[..., r:, :], aggregate, min_count)
     numerators, denominators = coefficients.T[:r, None], coefficients.T[r:, None]
     by_counts = slopes[0][..., None] * numerators + slopes[1][..., None] * denominators
     return _like(gaps + poison, counts), _like(by_counts, counts)

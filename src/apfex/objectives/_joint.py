@@ -10,9 +10,15 @@ import torch
 from torch import Tensor
 
 from apfex.groups import Groups
-from apfex.objectives._base import Batch, Objective, check_batch, need_groups, read_groups
+from apfex.objectives._base import (
+    Batch,
+    Objective,
+    check_batch,
+    group_reader,
+    need_groups,
+    read_groups,
+)
 from apfex.objectives._fairness import FairnessLoss, fairness_gaps
-from apfex.objectives._task import CrossEntropy, SquaredError
 from apfex.rates import GroupIndex
 
 Grouping = Groups | Tensor | None
@@ -75,7 +81,7 @@ class Objectives:
         for position, objective in enumerate(self.members):
             if isinstance(objective, FairnessLoss):
                 index = need_groups(indexes[position], objective)
-                key = (objective.step, objective.aggregate, objective.min_mass, id(index))
+                key = (objective.step, objective.aggregate, objective.min_count, id(index))
                 families.setdefault(key, []).append(position)
             else:
                 losses[position] = objective.evaluate(batch, indexes[position])
@@ -110,10 +116,7 @@ class Objectives:
             )
         read = {}
         for objective, grouping in zip(self.members, given, strict=True):
-            if isinstance(objective, (CrossEntropy, SquaredError)):
-                yield None  # a task loss looks at no groups
-                continue
-            reader = getattr(objective, "read_groups", read_groups)
+            reader = group_reader(objective)
             key = (id(grouping), id(objective) if reader is not read_groups else None)
             if key not in read:
                 read[key] = reader(grouping, n)

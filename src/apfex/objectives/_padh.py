@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC
 from dataclasses import dataclass
 from typing import ClassVar, Literal, final, get_args
 
 import torch
 from torch import Tensor
 
-from apfex.groups import Groups
-from apfex.objectives._base import Batch, check_batch, check_task_weight, need_groups, read_groups
+from apfex.objectives._base import Batch, BatchObjective, check_task_weight, need_groups
 from apfex.objectives._gaps import over_classes, soft_gaps
 from apfex.objectives._task import SquaredError
 from apfex.rates import GroupIndex, RateName
@@ -20,7 +18,7 @@ Form = Literal["plain", "masked"]
 
 
 @dataclass(frozen=True)
-class _TwoGroupLoss(ABC):
+class _TwoGroupLoss(BatchObjective):
     """What both losses share; see :class:`DPLoss`."""
 
     task_weight: float = 0.1
@@ -40,17 +38,6 @@ class _TwoGroupLoss(ABC):
         if self.steepness is not None and not self.steepness > 0:
             raise ValueError(f"steepness must be positive, got {self.steepness}.")
 
-    def __call__(
-        self,
-        scores: Tensor,
-        y: Tensor,
-        groups: Groups | Tensor | None = None,
-        sample_weight: Tensor | None = None,
-    ) -> Tensor:
-        """Return the loss of one batch."""
-        batch = check_batch(scores, y, sample_weight)
-        return self.evaluate(batch, read_groups(groups, scores.shape[0]))
-
     def evaluate(self, batch: Batch, index: GroupIndex | None) -> Tensor:
         """Return the loss of a checked batch."""
         index = self._two_groups(batch, need_groups(index, self))
@@ -59,7 +46,7 @@ class _TwoGroupLoss(ABC):
         if self.form == "masked":
             decisions = torch.where(decisions > 0.5, decisions, 0.0)
         gaps = soft_gaps(
-            [self.rate], decisions, batch.y, index, batch.sample_weight, "mean", min_mass=1e-3
+            [self.rate], decisions, batch.y, index, batch.sample_weight, "mean", min_count=1e-3
         )
         gap = over_classes(gaps, "mean")[0]
         p = batch.probabilities

@@ -36,7 +36,7 @@ def small(tensor: Tensor) -> Array:
 
 
 def gap_and_slopes(
-    above: Array, below: Array, aggregate: Aggregate, min_mass: float
+    above: Array, below: Array, aggregate: Aggregate, min_count: float
 ) -> tuple[Array, Array, Array]:
     """Gap of the rates ``above / below``, and its slopes by both.
 
@@ -44,7 +44,7 @@ def gap_and_slopes(
     ----------
     above, below : arrays of shape [..., k]
     aggregate : {"smooth_mean", "mean", "max", "smooth_max", "rms"}
-    min_mass : float
+    min_count : float
         A group with a smaller denominator is left out.
 
     Returns
@@ -54,7 +54,7 @@ def gap_and_slopes(
     by_above, by_below : arrays of shape [..., k]
     """
     xp: Any = torch if isinstance(above, Tensor) else np
-    known = below >= min_mass
+    known = below >= min_count
     count = (known + 0.0 * below).sum(-1)[..., None]  # in float64, for either library
     safe = xp.where(known, below, 1.0)
     rates = xp.where(known, above / safe, 0.0)
@@ -136,10 +136,10 @@ def _smooth_max(xp: ModuleType, v: Array, known: Array, count: Array) -> tuple[A
         heights = xp.where(known, sign * v / TEMPERATURE, -1e300)
         top = xp.amax(heights, -1)[..., None]
         powers = xp.exp(heights - top) * known
-        mass = xp.where(count > 0, powers.sum(-1)[..., None], 1.0)
+        total_power = xp.where(count > 0, powers.sum(-1)[..., None], 1.0)
         number = xp.where(count > 0, count, 1)
-        total = total + TEMPERATURE * (top + xp.log(mass / number))[..., 0]
-        slope = slope + sign * powers / mass
+        total = total + TEMPERATURE * (top + xp.log(total_power / number))[..., 0]
+        slope = slope + sign * powers / total_power
     return total, slope
 
 

@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import final
 
 from torch import Tensor
 
 from apfex.groups import Groups
-from apfex.objectives._base import Batch, check_batch
+from apfex.objectives._base import Batch, BatchObjective, check_batch
 from apfex.rates import GroupIndex
+
+
+class _TaskLoss(BatchObjective):
+    """What both task losses share: groups do not matter, and each row has a loss."""
+
+    def read_groups(self, groups: Groups | Tensor | None, n: int) -> None:
+        """Groups of any kind are left aside."""
+
+    def per_example(self, scores: Tensor, y: Tensor) -> Tensor:
+        """Loss of each row, shape [n]."""
+        return self._of_rows(check_batch(scores, y))
+
+    @abstractmethod
+    def _of_rows(self, batch: Batch) -> Tensor:
+        """Loss of each row of a checked batch, shape [n]."""
 
 
 @final
 @dataclass(frozen=True)
-class CrossEntropy:
+class CrossEntropy(_TaskLoss):
     """Mean cross-entropy: logistic for scores [n], softmax for scores [n, c].
 
     Examples
@@ -25,23 +41,13 @@ class CrossEntropy:
     tensor(0.6931)
     """
 
-    def __call__(
-        self,
-        scores: Tensor,
-        y: Tensor,
-        groups: Groups | Tensor | None = None,  # noqa: ARG002 - the seam's signature
-        sample_weight: Tensor | None = None,
-    ) -> Tensor:
-        """Return the loss of one batch."""
-        return self.evaluate(check_batch(scores, y, sample_weight))
-
     def evaluate(self, batch: Batch, index: GroupIndex | None = None) -> Tensor:  # noqa: ARG002
         """Return the loss of a checked batch."""
         return batch.cross_entropy
 
-    def per_example(self, scores: Tensor, y: Tensor) -> Tensor:
-        """Loss of each row, shape [n]."""
-        return check_batch(scores, y).row_losses()
+    def _of_rows(self, batch: Batch) -> Tensor:
+        """Loss of each row of a checked batch, shape [n]."""
+        return batch.row_losses()
 
     def typical_scale(self, n_classes: int) -> float:
         """Loss of a model that knows nothing: ``log(c)``."""
@@ -50,7 +56,7 @@ class CrossEntropy:
 
 @final
 @dataclass(frozen=True)
-class SquaredError:
+class SquaredError(_TaskLoss):
     """Mean squared error of the probability against the 0/1 label (the Brier score).
 
     Examples
@@ -60,23 +66,13 @@ class SquaredError:
     tensor(0.2500)
     """
 
-    def __call__(
-        self,
-        scores: Tensor,
-        y: Tensor,
-        groups: Groups | Tensor | None = None,  # noqa: ARG002 - the seam's signature
-        sample_weight: Tensor | None = None,
-    ) -> Tensor:
-        """Return the loss of one batch."""
-        return self.evaluate(check_batch(scores, y, sample_weight))
-
     def evaluate(self, batch: Batch, index: GroupIndex | None = None) -> Tensor:  # noqa: ARG002
         """Return the loss of a checked batch."""
         return batch.squared_error
 
-    def per_example(self, scores: Tensor, y: Tensor) -> Tensor:
-        """Loss of each row, shape [n]."""
-        return check_batch(scores, y).row_errors()
+    def _of_rows(self, batch: Batch) -> Tensor:
+        """Loss of each row of a checked batch, shape [n]."""
+        return batch.row_errors()
 
     def typical_scale(self, n_classes: int) -> float:
         """Loss of a model that gives every class the same probability, summed over classes."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
 from torch import Tensor
 
 from apfex.gradients import Jacobian
-from apfex.optimizer._pass import BackwardPass, Direction
+from apfex.optimizer._backward_pass import BackwardPass, Direction
 
 
 @final
@@ -30,12 +30,15 @@ class GradientSums:
         Inner products of the gradients at the outputs, where these are compared.
     n_outputs : int
         Rows of the outputs.
+    batched : bool or None
+        Whether backward passes can be batched; None: not known yet.
     """
 
     losses: Tensor
     rows: Mapping[Tensor, Tensor]
     output_gramian: Tensor | None = None
     n_outputs: int = 0
+    batched: bool | None = None
 
     @staticmethod
     def of(passes: BackwardPass, losses: Tensor) -> GradientSums:
@@ -46,7 +49,7 @@ class GradientSums:
             gramian = gramian.double().cpu()
         blocks = passes.take_parameter_rows().blocks
         rows = dict(zip(passes.parameters, blocks, strict=True))
-        return GradientSums(losses, rows, gramian, number)
+        return GradientSums(losses, rows, gramian, number, passes.batched)
 
     def plus(self, earlier: GradientSums) -> GradientSums:
         """With those of earlier micro-batches, which are left as they are."""
@@ -57,7 +60,7 @@ class GradientSums:
         if gramian is not None and earlier.output_gramian is not None:
             gramian = gramian + earlier.output_gramian
         number = self.n_outputs + earlier.n_outputs
-        return GradientSums(self.losses + earlier.losses, rows, gramian, number)
+        return GradientSums(self.losses + earlier.losses, rows, gramian, number, self.batched)
 
 
 @final
@@ -67,6 +70,16 @@ class ScaledSums:
 
     sums: GradientSums
     scales: Tensor
+
+    @property
+    def batched(self) -> bool | None:
+        """Whether backward passes can be batched; None: not known yet."""
+        return self.sums.batched
+
+    @property
+    def parameters(self) -> Sequence[Tensor]:
+        """Those that a loss of any micro-batch depends on."""
+        return list(self.sums.rows)
 
     @property
     def compares_outputs(self) -> bool:
@@ -82,10 +95,6 @@ class ScaledSums:
     def parameter_gramian(self) -> Tensor:
         """The Gramian in parameter space."""
         return self._scaled(self._rows().gramian().double().cpu())
-
-    def constraint_rows(self) -> Jacobian:
-        """There are no constraints where gradients are accumulated."""
-        raise NotImplementedError
 
     def direction(self, weights: Tensor) -> Direction:
         """Weighted sum of the gradients."""

@@ -12,19 +12,20 @@ from torch import Tensor
 
 from apfex.constraints import Constraint
 from apfex.history import History
-from apfex.optimizer._accumulation import GradientSums, ScaledSums
-from apfex.optimizer._compiled import check_compiled, needs_each_gradient
-from apfex.optimizer._losses import (
+from apfex.optimizer._accumulation import ScaledSums
+from apfex.optimizer._backward_call import BackwardCall
+from apfex.optimizer._checks import (
     check_processes,
     check_reach,
+    check_settings,
     graph_nodes,
     read_constraints,
     read_losses,
     used_parameters,
 )
-from apfex.optimizer._pass import BackwardPass, Direction
-from apfex.optimizer._pending import PendingStep, overflowed, write
-from apfex.optimizer._scaler import (
+from apfex.optimizer._compiled import check_compiled, needs_each_gradient
+from apfex.optimizer._decision import decide_step, finite_gramian
+from apfex.optimizer._grad_scaler import (
     check_scaler,
     forget_scaler,
     full_precision,
@@ -32,11 +33,11 @@ from apfex.optimizer._scaler import (
     told_by_scaler,
     unscale,
 )
-from apfex.optimizer._step import OverflowInGradients, decide_step, finite_gramian
+from apfex.optimizer._pending_step import PendingStep, write
+from apfex.optimizer._scales import LossScales, Scales
 from apfex.strategies import AdaptiveSwitch, Choice, StepView, Strategy
 
 Space = Literal["auto", "prediction", "parameter"]
-Scales = Literal["first_window", "none"] | Sequence[float] | Tensor
 _MOST_HARMFUL = 0.05
 """Share of harmful prediction-space steps above which ``space="auto"`` falls back."""
 
@@ -154,41 +155,21 @@ class APFEx(torch.optim.Optimizer):
         accumulate: bool = False,
     ) -> None:
         check_processes()
-        if not isinstance(optimizer, torch.optim.Optimizer):
-            raise TypeError(
-                f"optimizer must be a torch.optim.Optimizer, got {type(optimizer).__name__}."
-            )
         strategy = AdaptiveSwitch() if strategy is None else strategy
-        if isinstance(strategy, type) or not isinstance(strategy, Strategy):
-            raise TypeError(
-                "strategy must be a strategy as AdaptiveSwitch(), with a decide method, got "
-                f"{strategy!r}."
-            )
-        if isinstance(optimizer, torch.optim.LBFGS):
-            raise TypeError(
-                "optimizer must take one gradient per step, got LBFGS, which evaluates the loss "
-                "several times."
-            )
-        if not isinstance(window, int) or isinstance(window, bool) or window < 1:
-            raise ValueError(f"window must be a whole number of at least 1, got {window}.")
-        if not isinstance(seed, int):
-            raise TypeError(f"seed must be a whole number, got {seed!r}.")
+        check_settings(optimizer, strategy, window=window, seed=seed, accumulate=accumulate)
         if space not in get_args(Space):
             raise ValueError(f"space must be one of {list(get_args(Space))}, got {space!r}.")
         if not 0 < floor < float("inf"):
             raise ValueError(f"floor must be positive and finite, got {floor}.")
-        if not isinstance(accumulate, bool):
-            raise TypeError(f"accumulate must be True or False, got {accumulate!r}.")
         super().__init__(optimizer.param_groups, optimizer.defaults)
         self.inner = optimizer
         self._share_inner()
-        self._watch_inner()
+        self._count_inner_steps()
         self.strategy = strategy
         self.window, self.space, self.seed = window, space, seed
         self.trace, self.floor, self.accumulate = trace, floor, accumulate
         self.history: History | None = None
-        self._given_scales = _read_scales(scales)
-        self._largest_losses: Tensor | None = None
+        self._scales = LossScales(scales, floor)
         self._last_direction: dict[Tensor, Tensor] = {}
         self._batched: bool | None = None
         self._compared: bool | None = None
@@ -197,7 +178,7 @@ class APFEx(torch.optim.Optimizer):
     @property
     def scales(self) -> Tensor | None:
         """What each loss is divided by at present, shape [m]; None before the first step."""
-        return self._largest_losses if self._given_scales is None else self._given_scales
+        return self._scales.current
 
     def backward(
         self,
@@ -223,7 +204,8 @@ class APFEx(torch.optim.Optimizer):
         check_processes()
         values = read_losses(losses)
         with full_precision(values.device):
-            self._backward(values, outputs, constraints, read_loss_scale(scaler, values))
+            call = self._read_call(values, outputs, constraints, read_loss_scale(scaler, values))
+            self._pending = self._decide(call)
 
     def step(self, closure: None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Take a step with the wrapped optimizer, then clear the gradients.
@@ -266,8 +248,8 @@ class APFEx(torch.optim.Optimizer):
         return {
             "inner": self.inner.state_dict(),
             "history": None if self.history is None else self.history.state_dict(),
-            "given_scales": self._given_scales,
-            "largest_losses": self._largest_losses,
+            "given_scales": self._scales.given,
+            "largest_losses": self._scales.largest,
             "last_direction": [self._last_direction.get(p) for p in self._parameters()],
             "compared": self._compared,
             "window": self.window,
@@ -301,7 +283,7 @@ class APFEx(torch.optim.Optimizer):
         self.inner.load_state_dict(state["inner"])  # refuses before it changes anything
         self._share_inner()
         self.history, self._last_direction = history, last_direction
-        self._given_scales, self._largest_losses = scales
+        self._scales.given, self._scales.largest = scales
         self._compared, self.window, self.seed = (
             state[name] for name in ("compared", "window", "seed")
         )
@@ -322,18 +304,18 @@ class APFEx(torch.optim.Optimizer):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Continue as a copy."""
         super().__setstate__(state)
-        self._watch_inner()
+        self._count_inner_steps()
 
-    def _backward(
+    def _read_call(
         self,
         values: Tensor,
         outputs: Tensor | None,
         constraints: Constraint | Sequence[Constraint] | None,
-        scale: float | None,
-    ) -> None:
-        outputs = self._compared_outputs(outputs)
+        loss_scale: float | None,
+    ) -> BackwardCall:
+        """Check what ``backward`` was given; nothing changes."""
+        outputs, history = self._compared_outputs(outputs), self._history_for(len(values))
         trainable = [p for p in self._parameters() if p.requires_grad]
-        history = self._history_for(len(values))
         check_reach(values, trainable, outputs)
         active = read_constraints(constraints, trainable)
         if self.accumulate and constraints:
@@ -345,68 +327,42 @@ class APFEx(torch.optim.Optimizer):
         if earlier is not None and earlier.is_cleared:
             earlier = None
         if earlier is not None:
-            earlier.check_next(len(values), outputs is not None, scale)
-        softs = torch.stack([c.soft.reshape(()) for c in active]) if active else None
-        nodes = graph_nodes([values] if softs is None else [values, softs])
+            earlier.check_next(len(values), outputs is not None, loss_scale)
+        nodes = graph_nodes([values, *(constraint.soft for constraint in active)])
         if self.accumulate or active or needs_each_gradient(self.strategy):
             check_compiled(nodes)
         parameters = used_parameters(nodes, trainable)
-        loss_scale = 1.0 if scale is None else scale
+        return BackwardCall(values, outputs, active, parameters, loss_scale, history, earlier)
 
-        def passes_of(scaled: Tensor) -> BackwardPass:
-            return BackwardPass(scaled, parameters, outputs, softs, self._batched)
-
-        detached, sums = values.detach().double().cpu(), None
-        if self.accumulate:
-            own = passes_of(values * loss_scale)
-            sums = GradientSums.of(own, detached)
-            self._batched = own.batched
-            if earlier is not None and earlier.sums is not None:
-                sums = sums.plus(earlier.sums)
-            detached, parameters = sums.losses, list(sums.rows)
-        scales = self._scales_for(detached, history)
-        passes = (
-            passes_of(values * (loss_scale / scales).to(values))
-            if sums is None
-            else ScaledSums(sums, scales)
+    def _decide(self, call: BackwardCall) -> PendingStep:
+        """Take gradients, have the strategy weigh them, and write the direction into ``.grad``."""
+        sums = call.add_up(self._batched) if self.accumulate else None
+        losses = call.losses if sums is None else sums.losses
+        scales = self._scales.of(losses, call.history)
+        gradients = (
+            call.gradients(scales, self._batched) if sums is None else ScaledSums(sums, scales)
         )
         view = StepView(
-            losses=detached / scales,
-            history=history,
-            step=history.step,
+            losses=losses / scales,
+            history=call.history,
+            step=call.history.step,
             seeds=torch.tensor(self.seed),
-            compute_gramian=lambda: finite_gramian(passes.gramian(), loss_scale),
+            compute_gramian=lambda: finite_gramian(gradients.gramian(), call.loss_scale),
         )
-
-        def blend(direction: Direction, share: float) -> Direction:
-            return self._blended(direction, parameters, share, loss_scale)
-
-        try:
-            decided = decide_step(self.strategy, view, passes, active, blend, loss_scale)
-            direction = decided.direction
-        except OverflowInGradients:
-            if scale is None:
-                raise ValueError(
-                    "losses must have finite gradients, got some that are not; look at the loss "
-                    "that produces them, lower the learning rate, or clip."
-                ) from None
-            decided, direction = None, overflowed(parameters)
-        if isinstance(passes, BackwardPass):
-            self._batched = passes.batched
-        remembered = None
-        if decided is not None and decided.remembered:
-            parts = zip(parameters, direction, strict=True)
-            remembered = {p: part / loss_scale for p, part in parts}
-        self._pending = PendingStep(
-            record=None if decided is None else decided.record,
-            remembered=remembered,
-            history=history,
+        decided = decide_step(
+            self.strategy, view, gradients, call.active, self._last_direction, call.loss_scale
+        )
+        self._batched = gradients.batched
+        return PendingStep(
+            record=decided.record,
+            remembered=decided.remembered,
+            history=call.history,
             scales=scales,
-            compares_outputs=outputs is not None,
-            loss_scale=scale,
-            calls=1 if earlier is None else earlier.calls + 1,
+            compares_outputs=call.outputs is not None,
+            loss_scale=call.loss_scale,
+            calls=1 if call.earlier is None else call.earlier.calls + 1,
             sums=sums,
-            written=write(parameters, direction, earlier),
+            written=write(gradients.parameters, decided.direction, call.earlier),
         )
 
     def _is_skipped(self) -> bool:
@@ -421,7 +377,7 @@ class APFEx(torch.optim.Optimizer):
             unscale((p.grad for p in self._parameters() if p.grad is not None), told.scale)
         return told.overflow
 
-    def _watch_inner(self) -> None:
+    def _count_inner_steps(self) -> None:
         """Count every step of the wrapped optimizer, also those it is asked for directly."""
         self.inner.register_step_post_hook(lambda *_: self._count_step())
 
@@ -430,10 +386,7 @@ class APFEx(torch.optim.Optimizer):
         if pending is None or pending.record is None or not pending.has_gradients:
             return
         history = pending.history
-        if self._given_scales is None:
-            if self._largest_losses is not None:
-                history.rescale(self._largest_losses / pending.scales)
-            self._largest_losses = pending.scales
+        self._scales.settle(pending.scales, history)
         if self._compared and not pending.compares_outputs:
             history.forget_norms()  # lengths at the outputs are of another kind
         self._compared, self.history = pending.compares_outputs, history
@@ -465,45 +418,8 @@ class APFEx(torch.optim.Optimizer):
         history = self.history or History(m, self.window, trace=self.trace, choice_names=names)
         if m != history.n_objectives:
             raise ValueError(f"losses must be as many as before ({history.n_objectives}), got {m}.")
-        if self._given_scales is not None and self._given_scales.numel() not in (1, m):
-            raise ValueError(
-                f"scales must have one entry for each of the {m} losses, got "
-                f"{self._given_scales.numel()}."
-            )
+        self._scales.check(m)
         return history
-
-    def _scales_for(self, losses: Tensor, history: History) -> Tensor:
-        if self._given_scales is not None:
-            return self._given_scales.expand_as(losses)
-        if self._largest_losses is None:
-            return losses.abs().clamp(min=self.floor)
-        if history.n_windows > 0:
-            return self._largest_losses
-        return torch.maximum(self._largest_losses, losses.abs())
-
-    def _blended(
-        self, direction: Direction, parameters: Sequence[Tensor], share: float, loss_scale: float
-    ) -> Direction:
-        """Mix with the last direction (PSS); a parameter that has none takes the new one."""
-        if share == 1.0:
-            return direction
-        rest = (1 - share) * loss_scale
-        last = [self._last_direction.get(parameter) for parameter in parameters]
-        return tuple(
-            new if old is None else share * new + rest * old
-            for new, old in zip(direction, last, strict=True)
-        )
 
     def _share_inner(self) -> None:
         self.param_groups, self.state = self.inner.param_groups, self.inner.state
-
-
-def _read_scales(scales: Scales) -> Tensor | None:
-    if isinstance(scales, str):
-        if scales not in ("first_window", "none"):
-            raise ValueError(f"scales must be 'first_window', 'none' or numbers, got {scales!r}.")
-        return None if scales == "first_window" else torch.ones(1, dtype=torch.float64)
-    given = torch.as_tensor(scales, dtype=torch.float64).detach().cpu()
-    if given.ndim != 1 or not bool(((given > 0) & given.isfinite()).all()):
-        raise ValueError(f"scales must be positive and finite, one per loss, got {scales}.")
-    return given

@@ -100,7 +100,9 @@ def write_bundle(
     return target
 
 
-def read_bundle(folder: str | os.PathLike[str], *, kind: str, format: int) -> Bundle:
+def read_bundle(
+    folder: str | os.PathLike[str], *, kind: str, format: int, oldest: int = 0
+) -> Bundle:
     """Read a folder that :func:`write_bundle` has made; nothing in it is executed.
 
     Parameters
@@ -108,8 +110,8 @@ def read_bundle(folder: str | os.PathLike[str], *, kind: str, format: int) -> Bu
     folder : str or path
     kind : str
         What it must be.
-    format : int
-        The newest that the caller understands.
+    format, oldest : int
+        The newest and the oldest that the caller understands.
 
     Returns
     -------
@@ -120,7 +122,7 @@ def read_bundle(folder: str | os.PathLike[str], *, kind: str, format: int) -> Bu
     FileNotFoundError, NotADirectoryError
         Where the folder, or a file of it, is not there.
     ValueError
-        For another kind, a newer format, or a damaged file.
+        For another kind or format, or a damaged file.
 
     Examples
     --------
@@ -145,6 +147,12 @@ def read_bundle(folder: str | os.PathLike[str], *, kind: str, format: int) -> Bu
         raise ValueError(
             f"{str(place)!r} must be of format {format} or older, got format {found!r}: a newer "
             "version of the package has written it. Update the package to read it."
+        )
+    if found < oldest:
+        raise ValueError(
+            f"{str(place)!r} must be of format {oldest} or newer, got format {found}: an earlier "
+            "version of the package has written it, and this one does not read it. Fit and save "
+            "the model again."
         )
     if manifest.get("sha256") != _digest_of_manifest(manifest):
         raise _damaged(place / MANIFEST, "its contents do not match the sha256 that it names")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _DTYPES = {"float64": torch.float64, "float32": torch.float32}
 _FAMILIES = {"networks", "trees"}
-_PARTS = ("cells", "models", "model", "label", "group", "parts")
+_PARTS = ("joint", "models", "model", "label", "group", "parts")
 """Where descriptions of modules name others by their place."""
 
 
@@ -79,7 +79,7 @@ def load_model(
     (True, 2)
     """
     modules = UserModules(factory)
-    bundle = read_bundle(folder, kind=KIND, format=FORMAT)
+    bundle = read_bundle(folder, kind=KIND, format=FORMAT, oldest=FORMAT)
     try:
         return _model(bundle, modules)
     except (CorruptModelError, KeyError, IndexError, AttributeError, TypeError) as error:

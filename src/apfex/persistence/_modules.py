@@ -76,20 +76,20 @@ class ModuleWriter:
     def _describe(self, module: nn.Module) -> dict[str, Any]:
         if isinstance(module, RuleModel):
             rule = self._keep({"rule": module.rule})
-            return {"is": "rule", "cells": self.add(module.joint), "arrays": rule}
+            return {"is": "rule", "joint": self.add(module.joint), "arrays": rule}
         if isinstance(module, JointModel):
             parts = [self.add(part) for part in module.models]
             shape, weights = list(module.shape), list(module.weights)
-            return {"is": "cells", "models": parts, "weights": weights, "shape": shape}
+            return {"is": "joint model", "models": parts, "weights": weights, "shape": shape}
         if isinstance(module, ColumnsModel):
             part = self.add(module.model)
             return {"is": "columns", "model": part, "start": module.start, "stop": module.stop}
         if isinstance(module, JointTrees):
             group = None if module.group is None else self.add(module.group)
             label, shape = self.add(module.label), list(module.shape)
-            return {"is": "tree cells", "label": label, "group": group, "shape": shape}
+            return {"is": "joint trees", "label": label, "group": group, "shape": shape}
         if isinstance(module, BoostedModel):
-            return {"is": "repaired", "parts": [self.add(module.base), self.add(module.boosted)]}
+            return {"is": "boosted", "parts": [self.add(module.base), self.add(module.boosted)]}
         if isinstance(module, Trees):
             name = f"trees-{len(self.files)}.json"
             self.files[name] = module.to_json()
@@ -144,16 +144,16 @@ def _build(
 ) -> nn.Module:
     kind = one["is"]
     if kind == "rule":
-        return RuleModel(part(one["cells"]), arrays["rule"])
-    if kind == "cells":
+        return RuleModel(part(one["joint"]), arrays["rule"])
+    if kind == "joint model":
         models = [part(place) for place in one["models"]]
         return JointModel(models, one["weights"], _pair(one["shape"]))
     if kind == "columns":
         return ColumnsModel(part(one["model"]), int(one["start"]), int(one["stop"]))
-    if kind == "tree cells":
+    if kind == "joint trees":
         group = None if one["group"] is None else part(one["group"])
         return JointTrees(part(one["label"]), group, _pair(one["shape"]))
-    if kind == "repaired":
+    if kind == "boosted":
         return BoostedModel(*(part(place) for place in one["parts"]))
     if kind == "trees":
         return Trees.from_json(files[one["file"]])

@@ -36,12 +36,12 @@ class ModuleExport:
         if isinstance(module, RuleModel):
             return self._rule(module, x, groups)
         if isinstance(module, JointModel):
-            return self._cells(module, x)
+            return self._joint(module, x)
         if isinstance(module, ColumnsModel):
             ends = (self._ints([place]) for place in (module.start, module.stop, 1))
             return self.scores(module.model, self._add("Slice", x, *ends))
         if isinstance(module, JointTrees):
-            return self._tree_cells(module, x)
+            return self._joint_trees(module, x)
         if isinstance(module, BoostedModel):
             parts = (self.scores(part, x) for part in (module.base, module.boosted))
             return self._add("Add", *parts)
@@ -69,10 +69,10 @@ class ModuleExport:
 
     def _rule(self, module: RuleModel, x: str, groups: str | None) -> str:
         k, c = module.joint.shape
-        shares = self._cells(module.joint, x)
+        shares = self._joint(module.joint, x)
         if groups is not None:
-            cells = self._reshape(shares, [0, k, c])
-            shares = self._reshape(self._given(cells, groups, k), [0, k * c])
+            joint = self._reshape(shares, [0, k, c])
+            shares = self._reshape(self._given(joint, groups, k), [0, k * c])
         scores = self._add("MatMul", shares, self._array(module.rule.flatten(1).T))
         if len(module.rule) > 1:
             return self._add("Log", self._softplus(scores, module.SHARPNESS))
@@ -82,7 +82,7 @@ class ModuleExport:
         odds = self._add("Div", share, self._add("Sub", self._number(1), share))
         return self._add("Log", odds)
 
-    def _cells(self, module: JointModel, x: str) -> str:
+    def _joint(self, module: JointModel, x: str) -> str:
         """Probabilities [n, k c]."""
         parts = []
         for weight, model in zip(module.weights, module.models, strict=True):
@@ -90,18 +90,18 @@ class ModuleExport:
             parts.append(self._add("Mul", self._number(weight), shares))
         return reduce(lambda total, part: self._add("Add", total, part), parts)
 
-    def _given(self, cells: str, groups: str, k: int) -> str:
+    def _given(self, joint: str, groups: str, k: int) -> str:
         """Probabilities [n, k, c] where groups are known; -1: as they are."""
         codes = self._add("Unsqueeze", groups, self._ints([1, 2]))
         places = self._graph.constant(np.arange(k).reshape(1, k, 1))
         own = self._graph.cast(self._add("Equal", codes, places), self.dtype)
-        kept = self._add("Mul", cells, own)
+        kept = self._add("Mul", joint, own)
         total = self._add("ReduceSum", kept, self._ints([1, 2]), keepdims=1)
         known = self._add("Div", kept, self._add("Max", total, self._number(_TINY)))
         is_known_group = self._add("GreaterOrEqual", codes, self._ints(0))
-        return self._add("Where", is_known_group, known, cells)
+        return self._add("Where", is_known_group, known, joint)
 
-    def _tree_cells(self, module: JointTrees, x: str) -> str:
+    def _joint_trees(self, module: JointTrees, x: str) -> str:
         k, c = module.shape
         labels = self._log_shares(self.scores(module.label, x), c)
         if module.group is None:
@@ -113,8 +113,8 @@ class ModuleExport:
             told = self._add("Concat", x, self._add("Expand", self._number(y), shape), axis=1)
             share = self._log_shares(self.scores(module.group, told), k)
             groups.append(self._add("Unsqueeze", share, self._ints([2])))
-        cells = self._add("Concat", *groups, axis=2)
-        total = self._add("Add", self._add("Unsqueeze", labels, self._ints([1])), cells)
+        by_label = self._add("Concat", *groups, axis=2)
+        total = self._add("Add", self._add("Unsqueeze", labels, self._ints([1])), by_label)
         return self._reshape(total, [0, k * c])
 
     def _log_shares(self, margins: str, n: int) -> str:

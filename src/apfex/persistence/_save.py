@@ -30,7 +30,7 @@ from apfex.persistence._values import pack, pack_arguments
 if TYPE_CHECKING:
     from torch import Tensor
 
-KIND, FORMAT = "apfex.APFExClassifier", 3
+KIND, FORMAT = "apfex.APFExClassifier", 4
 COUNTED = ("rows", "sums", "squares")
 """What the counts of points differ in."""
 _PACKAGES = ("apfex", "numpy", "pandas", "scikit-learn", "torch", "xgboost", "xgboost-cpu")

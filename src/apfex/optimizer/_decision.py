@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -13,7 +13,7 @@ from apfex.constraints import Constraint, constraint_step
 from apfex.gradients import Jacobian
 from apfex.history import StepRecord
 from apfex.optimizer._accumulation import ScaledSums
-from apfex.optimizer._pass import BackwardPass, Direction
+from apfex.optimizer._backward_pass import BackwardPass, Direction
 from apfex.solvers import min_norm
 from apfex.strategies import StepView, Strategy, active_min_norm, direction_length
 
@@ -25,25 +25,66 @@ class OverflowInGradients(ArithmeticError):
 @final
 @dataclass(frozen=True, eq=False)
 class DecidedStep:
-    """What goes into ``.grad``, and what is to be recorded.
+    """What goes into ``.grad``, and what is to be kept once the step is taken.
 
-    ``remembered`` says whether the strategy may blend the next direction with this one.
+    Attributes
+    ----------
+    direction : tuple of Tensors
+        One for each parameter, times the loss scale.
+    record : StepRecord or None
+        None: gradients have overflowed under a scaler, which will skip the step.
+    remembered : dict from parameters to Tensors, or None
+        The direction, where the strategy may blend the next one with it.
     """
 
-    record: StepRecord
     direction: Direction
-    remembered: bool
+    record: StepRecord | None = None
+    remembered: dict[Tensor, Tensor] | None = None
 
 
 def decide_step(
     strategy: Strategy,
     view: StepView,
-    passes: BackwardPass | ScaledSums,
+    gradients: BackwardPass | ScaledSums,
     active: Sequence[Constraint],
-    blend: Callable[[Direction, float], Direction],
+    last: Mapping[Tensor, Tensor],
+    loss_scale: float | None,
+) -> DecidedStep:
+    """Ask the strategy, then compute, blend and bend the direction.
+
+    Parameters
+    ----------
+    strategy : Strategy
+    view : StepView
+        What the strategy may look at.
+    gradients : BackwardPass or ScaledSums
+        Of this batch, or added up over micro-batches.
+    active : sequence of Constraint
+    last : mapping from parameters to Tensors
+        The last direction, where it was remembered.
+    loss_scale : float or None
+        What a scaler has the gradients multiplied by.
+    """
+    try:
+        return _decide(strategy, view, gradients, active, last, loss_scale or 1.0)
+    except OverflowInGradients:
+        if loss_scale is None:
+            raise ValueError(
+                "losses must have finite gradients, got some that are not; look at the loss "
+                "that produces them, lower the learning rate, or clip."
+            ) from None
+        # What a scaler will find, whatever else is in .grad.
+        return DecidedStep(tuple(torch.full_like(p, torch.inf) for p in gradients.parameters))
+
+
+def _decide(
+    strategy: Strategy,
+    view: StepView,
+    gradients: BackwardPass | ScaledSums,
+    active: Sequence[Constraint],
+    last: Mapping[Tensor, Tensor],
     loss_scale: float,
 ) -> DecidedStep:
-    """Ask the strategy, then compute, blend and bend the direction."""
     decision = strategy.decide(view)
     weights = decision.weights
     if weights.shape != view.losses.shape or not bool(weights.isfinite().all()):
@@ -52,11 +93,13 @@ def decide_step(
             f"{weights.tolist()} from {type(strategy).__name__}."
         )
     starts_window = view.history.starts_window
-    harmful = _harm(passes, view, decision.weights) if starts_window else None
-    rows = passes.constraint_rows() if active else None
-    direction = passes.direction(decision.weights)
+    harmful = _harm(gradients, view, weights) if starts_window else None
+    rows = gradients.constraint_rows() if isinstance(gradients, BackwardPass) else None
+    parameters = gradients.parameters
+    direction = gradients.direction(weights)
     if decision.blend is not None:
-        direction = blend(direction, float(decision.blend))
+        share = float(decision.blend)
+        direction = _blended(direction, [last.get(p) for p in parameters], share, loss_scale)
     slack = None
     if rows is not None:
         required = torch.tensor([c.required_descent for c in active], dtype=torch.float64)
@@ -68,7 +111,7 @@ def decide_step(
     logs_omega = seen and starts_window
     record = StepRecord(
         losses=view.losses,
-        weights=decision.weights,
+        weights=weights,
         choice=torch.zeros((), dtype=torch.int64) if decision.choice is None else decision.choice,
         direction_norm=norm,
         norms=view.norms if seen else None,
@@ -78,12 +121,29 @@ def decide_step(
         harmful=harmful,
         slack=slack,
     )
-    return DecidedStep(record, direction, remembered=decision.blend is not None)
+    remembered = None
+    if decision.blend is not None:
+        parts = zip(parameters, direction, strict=True)
+        remembered = {parameter: part / loss_scale for parameter, part in parts}
+    return DecidedStep(direction, record, remembered)
 
 
-def finite_gramian(gramian: Tensor, loss_scale: float) -> Tensor:
+def _blended(
+    direction: Direction, last: Sequence[Tensor | None], share: float, loss_scale: float
+) -> Direction:
+    """Mix with the last direction (PSS); a parameter that has none takes the new one."""
+    if share == 1.0:
+        return direction
+    rest = (1 - share) * loss_scale
+    return tuple(
+        new if old is None else share * new + rest * old
+        for new, old in zip(direction, last, strict=True)
+    )
+
+
+def finite_gramian(gramian: Tensor, loss_scale: float | None) -> Tensor:
     """The Gramian of the unscaled losses, in float64 on the CPU."""
-    gramian = gramian.double().cpu() / loss_scale**2
+    gramian = gramian.double().cpu() / (loss_scale or 1.0) ** 2
     if not bool(gramian.isfinite().all()):
         raise OverflowInGradients
     return gramian
@@ -106,11 +166,11 @@ def _alignment(view: StepView) -> Tensor:
     return torch.where(number > 0, cosines.sum() / number.clamp(min=1), torch.nan)
 
 
-def _harm(passes: BackwardPass | ScaledSums, view: StepView, weights: Tensor) -> Tensor | None:
+def _harm(gradients: BackwardPass | ScaledSums, view: StepView, weights: Tensor) -> Tensor | None:
     """Whether a direction that descends at the outputs raises a loss in parameter space."""
-    if not (passes.compares_outputs and view.has_gramian):
+    if not (gradients.compares_outputs and view.has_gramian):
         return None
-    exact = passes.parameter_gramian().double().cpu()
+    exact = gradients.parameter_gramian().double().cpu()
 
     def raises_one(gramian: Tensor) -> bool:
         w = weights.double()

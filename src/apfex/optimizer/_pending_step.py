@@ -11,7 +11,7 @@ from torch import Tensor
 
 from apfex.history import History, StepRecord
 from apfex.optimizer._accumulation import GradientSums
-from apfex.optimizer._pass import Direction
+from apfex.optimizer._backward_pass import Direction
 
 
 @final
@@ -149,8 +149,3 @@ def _apart(direction: Direction) -> Iterator[Tensor]:
 def _has_entries(gradient: Tensor) -> bool:
     values = gradient.coalesce().values() if gradient.is_sparse else gradient
     return bool((values != 0).any())
-
-
-def overflowed(parameters: Sequence[Tensor]) -> Direction:
-    """Gradients that a scaler will find, whatever else is in ``.grad``."""
-    return tuple(torch.full_like(parameter, torch.inf) for parameter in parameters)

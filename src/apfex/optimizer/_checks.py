@@ -1,4 +1,4 @@
-"""Checks of what ``backward`` is given, before anything is computed."""
+"""Checks of settings and of what ``backward`` is given, before anything is computed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from apfex.constraints import Constraint
+from apfex.strategies import Strategy
 
 
 def check_processes() -> None:
@@ -22,6 +23,37 @@ def check_processes() -> None:
                 "copies of the model would drift apart. Train in one process, without "
                 "torchrun and init_process_group."
             )
+
+
+def check_settings(
+    optimizer: torch.optim.Optimizer,
+    strategy: Strategy,
+    *,
+    window: int,
+    seed: int,
+    accumulate: bool,
+) -> None:
+    """Refuse an optimizer that cannot be wrapped, and settings that are out of range."""
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise TypeError(
+            f"optimizer must be a torch.optim.Optimizer, got {type(optimizer).__name__}."
+        )
+    if isinstance(strategy, type) or not isinstance(strategy, Strategy):
+        raise TypeError(
+            "strategy must be a strategy as AdaptiveSwitch(), with a decide method, got "
+            f"{strategy!r}."
+        )
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise TypeError(
+            "optimizer must take one gradient per step, got LBFGS, which evaluates the loss "
+            "several times."
+        )
+    if not isinstance(window, int) or isinstance(window, bool) or window < 1:
+        raise ValueError(f"window must be a whole number of at least 1, got {window}.")
+    if not isinstance(seed, int):
+        raise TypeError(f"seed must be a whole number, got {seed!r}.")
+    if not isinstance(accumulate, bool):
+        raise TypeError(f"accumulate must be True or False, got {accumulate!r}.")
 
 
 def read_losses(losses: Tensor | Sequence[Tensor]) -> Tensor:

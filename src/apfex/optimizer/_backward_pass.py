@@ -73,9 +73,10 @@ class BackwardPass:
         self.parameter_rows = rows
         return rows
 
-    def constraint_rows(self) -> Jacobian:
-        """Gradients of the constraints [j] by the parameters."""
-        assert self.softs is not None
+    def constraint_rows(self) -> Jacobian | None:
+        """Gradients of the constraints [j] by the parameters; None where none is active."""
+        if self.softs is None:
+            return None
         return self._jacobian(self.softs, self.parameters, None, keep=True)
 
     def direction(self, weights: Tensor) -> Direction:

@@ -10,7 +10,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from apfex.optimizer._losses import elementwise_nodes
+from apfex.optimizer._checks import elementwise_nodes
 
 
 def full_precision(device: torch.device) -> AbstractContextManager[object]:

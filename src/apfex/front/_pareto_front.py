@@ -1,18 +1,101 @@
-"""The archive of non-dominated points, and how to pick one of them."""
+"""Dominance, hypervolume and the archive of non-dominated points; smaller is better."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeGuard, final, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apfex.front._dominance import hypervolume, to_numpy
-
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+@overload
+def non_dominated(values: Tensor) -> Tensor: ...
+@overload
+def non_dominated(values: ArrayLike) -> np.ndarray: ...
+def non_dominated(values: ArrayLike | Tensor) -> np.ndarray | Tensor:
+    """Which points no other point dominates.
+
+    Parameters
+    ----------
+    values : numbers of shape [n, m]
+        Without NaN.
+
+    Returns
+    -------
+    boolean array of shape [n], or Tensor for a Tensor
+        Copies of a non-dominated point are all marked.
+
+    Notes
+    -----
+    Computed by moocore.
+
+    Examples
+    --------
+    >>> non_dominated(np.array([[0.1, 0.9], [0.5, 0.5], [0.6, 0.5], [0.5, 0.5]]))
+    array([ True,  True, False,  True])
+    """
+    points = _to_numpy(values)
+    if points.ndim != 2 or np.isnan(points).any():
+        raise ValueError(
+            f"values must have shape [n, m] and no NaN, got shape {list(points.shape)} with "
+            f"{int(np.isnan(points).sum())} NaN."
+        )
+    mask = np.ones(len(points), dtype=bool)
+    if points.size:
+        import moocore
+
+        mask = moocore.is_nondominated(points, keep_weakly=True)
+    if not _is_tensor(values):
+        return mask
+    import torch
+
+    return torch.from_numpy(mask).to(values.device)
+
+
+def hypervolume(values: ArrayLike | Tensor, reference: ArrayLike) -> float:
+    """Volume that the points dominate, up to a reference point.
+
+    Parameters
+    ----------
+    values : numbers of shape [n, m]
+    reference : numbers of shape [m]
+        The worst value that counts in each objective. Points that are not better than it in
+        every objective contribute nothing.
+
+    Notes
+    -----
+    Computed by moocore.
+
+    Examples
+    --------
+    >>> hypervolume([[0.25, 0.75], [0.5, 0.5]], reference=[1.0, 1.0])
+    0.3125
+    """
+    points, limit = _to_numpy(values), np.asarray(reference, dtype=np.float64)
+    if limit.ndim != 1 or not np.isfinite(limit).all():
+        raise ValueError(f"reference must be m finite numbers, got {reference!r}.")
+    if points.size == 0:
+        return 0.0
+    if points.ndim != 2 or points.shape[1] != len(limit):
+        raise ValueError(
+            f"values must have shape [n, {len(limit)}], one column per entry of reference, got "
+            f"{list(points.shape)}."
+        )
+    if np.isnan(points).any():
+        raise ValueError(f"values must have no NaN, got {int(np.isnan(points).sum())}.")
+    inside = points[(points < limit).all(axis=1)]
+    if len(inside) == 0:
+        return 0.0
+    if len(limit) == 1:
+        return float(limit[0] - inside.min())
+    import moocore
+
+    return float(moocore.hypervolume(inside, ref=limit))
 
 
 @final
@@ -92,14 +175,10 @@ class ParetoFront:
         for values, payload in offers:
             self._offer(values, payload)
 
-    def hypervolume(self, reference: ArrayLike) -> float:
-        """Volume that the front dominates up to ``reference``; see :func:`hypervolume`."""
-        return hypervolume(self.values, reference)
-
     def nearest(self, target: ArrayLike) -> FrontPoint:
         """Return the point at the smallest Euclidean distance from ``target`` (MAMO's rule)."""
         self._require_points()
-        goal = to_numpy(target)
+        goal = _to_numpy(target)
         if goal.ndim != 1 or not np.isfinite(goal).all():
             raise ValueError(f"target must be {self._m} finite numbers, got {goal.tolist()}.")
         _check_length("target", goal.size, self._m)
@@ -134,26 +213,6 @@ class ParetoFront:
             )
         return list(self)[int(allowed[values[allowed, objective].argmin()])]
 
-    def thin(self, n: int) -> ParetoFront:
-        """Return a front of at most n of the points: the extreme ones, then a spread.
-
-        The best point of each objective comes first; then, again and again, the point that lies
-        farthest from those already taken, each objective scaled by its range on the front.
-        """
-        if n < 1:
-            raise ValueError(f"n must be at least 1, got {n}.")
-        if len(self) <= n:
-            return ParetoFront(self)
-        values = self.values
-        scaled = (values - values.min(axis=0)) / np.maximum(np.ptp(values, axis=0), 1e-300)
-        taken = list(dict.fromkeys(scaled.argmin(axis=0).tolist()))[:n]
-        distance = np.linalg.norm(scaled[:, None] - scaled[taken], axis=-1).min(axis=1)
-        while len(taken) < n:
-            taken.append(int(distance.argmax()))
-            distance = np.minimum(distance, np.linalg.norm(scaled - scaled[taken[-1]], axis=1))
-        points = list(self)
-        return ParetoFront(points[index] for index in sorted(taken))
-
     @property
     def _m(self) -> int:
         """Number of objectives; 0 before the first point."""
@@ -183,7 +242,7 @@ class ParetoFront:
 
 def _read_point(values: Any, m: int) -> np.ndarray:
     """Check a point of m objectives, or of any number where m is 0 as none is known yet."""
-    array = to_numpy(values)
+    array = _to_numpy(values)
     if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
         raise ValueError(f"values must be m finite numbers, got {array.tolist()}.")
     _check_length("values", len(array), m or len(array))
@@ -193,3 +252,13 @@ def _read_point(values: Any, m: int) -> np.ndarray:
 def _check_length(name: str, found: int, m: int) -> None:
     if found != m:
         raise ValueError(f"{name} must have one number per objective ({m}), got {found}.")
+
+
+def _to_numpy(values: Any) -> np.ndarray:
+    if _is_tensor(values):
+        values = values.detach().cpu().double().numpy()
+    return np.asarray(values, dtype=np.float64)
+
+
+def _is_tensor(values: Any) -> TypeGuard[Tensor]:
+    return hasattr(values, "detach")  # without an import of torch
