@@ -41,11 +41,11 @@ Y, DECIDED, TABLE, WEIGHT = rows(60)
         ),
         (
             {"y_true": pd.Series(Y), "y_pred": pd.Series(DECIDED, index=range(1, 61))},
-            "y_pred must have the same index as y_true",
+            "y_pred must have the index of y_true",
         ),
         (
             {"y_pred": pd.Series(DECIDED), "y_score": pd.Series(WEIGHT, index=range(1, 61))},
-            "y_score must have the same index as",
+            "y_score must have the index of",
         ),
     ],
 )

@@ -219,7 +219,7 @@ def _without_labels(settings: AuditSettings) -> tuple[AuditSettings, tuple[str, 
 
 def _count(data: Inputs, favorable_label: Any) -> ConfusionCounts:
     check_size(data.groups)
-    classes = data.labels.classes
+    classes = data.classes
     if not classes:
         return data.count()
     if favorable_label not in classes:
@@ -237,7 +237,7 @@ def _count(data: Inputs, favorable_label: Any) -> ConfusionCounts:
 
 def _score_notes(data: Inputs) -> list[str]:
     """A note where scores seem to be those of the other label."""
-    gets_it = data.labels.decided.numpy() == 1
+    gets_it = data.decided == 1
     if data.score is None or gets_it.all() or not gets_it.any():
         return []
     if data.score[gets_it].mean() >= data.score[~gets_it].mean():

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from apfex.groups import grouping_name
-from apfex.metrics import GapInterval, GroupRates, interval_of_rates, widest
+from apfex.metrics import GapInterval, GroupRates, interval_of_rates
 
 Verdict = Literal["violation", "inconclusive", "not estimable", "within tolerance"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -131,7 +131,7 @@ def ends_of(one: Tested) -> pd.DataFrame:
     """The groups with the lowest and the highest rate, where these lie farthest apart."""
     if math.isnan(one.interval.gap):
         return pd.DataFrame({"group": [], "of": [], "rate": []})
-    table = widest(one.tables)
+    table = GroupRates.widest(one.tables)
     rates = table.counted_rates[table.usable]
     rates = rates[int(np.argmax(np.nanmax(rates, 1) - np.nanmin(rates, 1)))]
     ends = [int(np.nanargmin(rates)), int(np.nanargmax(rates))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apfex.metrics import CRITERIA, GapInterval, GroupRates, interval_of_rates, widest
+from apfex.metrics import CRITERIA, GapInterval, GroupRates, interval_of_rates
 from apfex.rates import ConfusionCounts
 
 
@@ -24,7 +24,7 @@ def widest_rates(
     min_count : float
         Groups with fewer (effective) rows are left out.
     """
-    return widest(
+    return GroupRates.widest(
         [
             GroupRates.of(counts.by(attributes), rate, min_count)
             for attributes in groupings

@@ -6,8 +6,9 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from apfex.metrics._group_rates import Grouping, rate_tables, warn_left_out
 from apfex.metrics._interval import GapInterval, interval_of_rates
+from apfex.metrics._not_estimable import warn_left_out
+from apfex.metrics._rate_table import Grouping, rate_tables
 from apfex.rates import RateName
 
 
@@ -69,7 +70,7 @@ def gap_inference(
     -------
     GapInterval, or dict from attribute to GapInterval
         Its ``gap`` is that of the function of the same name. Unequal weights make it approximate:
-        counts are then Kish's (:func:`effective_counts`), while ``gap`` stays the weighted one.
+        counts are then Kish's effective ones, while ``gap`` stays the weighted one.
 
     Notes
     -----
@@ -85,14 +86,7 @@ def gap_inference(
     (0.3, True, True)
     """
     tables = rate_tables(
-        y_true,
-        y_pred,
-        sensitive_features,
-        sample_weight,
-        pos_label,
-        rates=(rate,),
-        grouping=grouping,
-        min_count=min_count,
+        (rate,), y_true, y_pred, sensitive_features, grouping, sample_weight, pos_label, min_count
     )
     warn_left_out([table for (table,) in tables.values()], min_count, 2)
     results = {
