@@ -8,7 +8,7 @@ import torch
 from tests.auditing.rows import audit, rows
 
 from apfex import make_groups
-from apfex.auditing import AuditSettings, _groupings
+from apfex.auditing import AuditSettings
 
 Y, DECIDED, TABLE, WEIGHT = rows(60)
 
@@ -86,7 +86,7 @@ def test_thousands_of_levels_are_a_result_with_a_note():
 
 
 def test_more_groups_than_anybody_reads_are_refused(monkeypatch):
-    monkeypatch.setattr(_groupings, "MOST_GROUPS", 50)
+    monkeypatch.setattr("apfex.auditing._settings.MOST_GROUPS", 50)
     with pytest.raises(ValueError, match=r"at most 50 groups, got 60; the attribute 'id' .*bins"):
         audit(None, DECIDED, sensitive_features={"sex": ["F", "M"] * 30, "id": range(60)})
 

@@ -16,7 +16,7 @@ from apfex.plain import jsonable
 from apfex.rates import ConfusionCounts
 
 if TYPE_CHECKING:
-    from apfex.auditing._audit import Audit
+    from apfex.auditing._result import Audit
 
 KIND, SCHEMA_VERSION = "apfex.audit", 3
 _WORDS = ("criterion", "by", "lowest", "highest")  # the other columns of thresholds are numbers
