@@ -87,7 +87,6 @@ RECORDS = {
     "SearchSettings",
     "StepRecord",
     "StoredModel",
-    "TableSummary",
 }
 """Results that other examples show."""
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 from apfex.front import Rows
 from apfex.groups import Groups, make_groups
 from apfex.metrics import check_indexes, check_spelling
-from apfex.tables import summarise, unmasked
+from apfex.tables import read_table, unmasked
 
 
 def read_features(X: Any) -> Any:
@@ -59,7 +59,7 @@ def read_rows(
         rows = np.flatnonzero(weight)
         X, labels, weight = _safe_indexing(X, rows), labels[rows], weight[rows]
         crossing = None if crossing is None else _occurring(crossing, rows)
-    summarise(X)  # refuses columns that cannot be read, by their rows in the whole table
+    read_table(X)  # refuses columns that cannot be read, by their rows in the whole table
     classes, codes = _encode(labels)
     groupings = _groupings(crossing, len(labels), grouping)
     return Rows(X, codes, classes, crossing, groupings, weight)
