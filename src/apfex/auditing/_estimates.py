@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,29 +23,19 @@ def rates_frame(
         The rate of all rows.
     shrunken : array of shape [c, k]
     """
-    c, k = table.rates.shape
     lower, upper = wilson_interval(table.rates, table.totals, confidence)
-    columns: dict[str, Any] = {
-        "by": [grouping_name(table.counts.groups.attributes) or "overall"] * (c * k),
-        "group": np.repeat(np.array(table.counts.names, dtype=object), c),
-        "of": [table.rate] * (c * k),
-    }
-    if table.classes:
-        columns["class"] = list(table.classes) * k
-    columns["count"] = np.repeat(table.counts.sizes, c)
-    for name, values in {
-        "numerator": table.numerator,
-        "denominator": table.denominator,
-        "effective": table.totals,
-        "rate": table.rates,
-        "lower": lower,
-        "upper": upper,
-        "difference": table.rates - overall,
-        "shrunken": shrunken,
-        "in_gap": table.counted,
-    }.items():
-        columns[name] = values.T.ravel()
-    return pd.DataFrame(columns)
+    frame = table.frame(
+        effective=table.totals,
+        rate=table.rates,
+        lower=lower,
+        upper=upper,
+        difference=table.rates - overall,
+        shrunken=shrunken,
+        in_gap=table.counted,
+    )
+    frame.insert(0, "by", grouping_name(table.counts.groups.attributes) or "overall")
+    frame.insert(2, "of", table.rate)
+    return frame
 
 
 def wilson_interval(

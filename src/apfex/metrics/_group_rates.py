@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -108,6 +109,16 @@ class GroupRates:
     def classes(self) -> tuple[Any, ...]:
         """Labels of the first axis; () where there is no class to show."""
         return self.counts.classes if self.rate != "accuracy" else ()
+
+    def frame(self, **columns: np.ndarray) -> pd.DataFrame:
+        """A row per group, and per class if there are several, with further columns [c, k]."""
+        c, names = len(self.numerator), self.counts.names
+        frame = pd.DataFrame({"group": np.repeat(np.array(names, dtype=object), c)})
+        if self.classes:
+            frame["class"] = list(self.classes) * len(names)
+        frame["count"] = np.repeat(self.counts.sizes, c)
+        sums = {"numerator": self.numerator, "denominator": self.denominator}
+        return frame.assign(**{name: part.T.ravel() for name, part in (sums | columns).items()})
 
     def left_out(self) -> Iterator[str]:
         """Name the groups (and classes) that do not count."""

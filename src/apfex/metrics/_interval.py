@@ -256,8 +256,9 @@ def _corrected_interval(
     rank = math.floor(alpha / n_tests * (n_draws + 1) + 1e-9)
     _check_settings(confidence, n_draws, rank)
     if len(n) < 2:
-        unknown = GapInterval(*[math.nan] * 7, confidence, len(n), approximate)
-        return unknown, np.array([math.nan])
+        nan = math.nan
+        unknown = GapInterval(nan, nan, nan, nan, nan, nan, nan, confidence, len(n), approximate)
+        return unknown, np.array([nan])
     order = np.lexsort((x, n))  # so that the draws do not depend on how groups are numbered
     x, n = x[order], n[order]
     null = null_law(n, int(x.sum()), n_draws, generator)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
-import numpy as np
 import pandas as pd
 
 from apfex.metrics._group_rates import GroupRates
@@ -54,7 +53,7 @@ def group_rates(
     )
     frames = []
     for attribute, (table,) in tables.items():
-        frame = _frame(table)
+        frame = table.frame(rate=table.counted_rates)
         if grouping == "attributes":
             frame.insert(0, "attribute", attribute)
         frames.append(frame)
@@ -100,15 +99,3 @@ def check_choices(rate: str, grouping: str, min_count: float) -> None:
             raise ValueError(f"{name} must be one of {list(known)}, got {value!r}.")
     if not min_count >= 1:
         raise ValueError(f"min_count must be at least 1, got {min_count}.")
-
-
-def _frame(table: GroupRates) -> pd.DataFrame:
-    names, c = table.counts.names, len(table.numerator)
-    columns: dict[str, Any] = {"group": np.repeat(np.array(names, dtype=object), c)}
-    if table.classes:
-        columns["class"] = list(table.classes) * len(names)
-    columns["count"] = np.repeat(table.counts.sizes, c)
-    columns["numerator"] = table.numerator.T.ravel()
-    columns["denominator"] = table.denominator.T.ravel()
-    columns["rate"] = table.counted_rates.T.ravel()
-    return pd.DataFrame(columns)
