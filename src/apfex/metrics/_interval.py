@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apfex.metrics._group_rates import GroupRates
 from apfex.metrics._not_estimable import NotEstimableWarning
 from apfex.metrics._null import (
     are_classes,
@@ -150,51 +148,10 @@ def gap_interval(
             NotEstimableWarning,
             stacklevel=2,
         )
-    return _largest_interval(x, n, confidence, n_draws, random_state, approximate)
+    return largest_interval(x, n, confidence, n_draws, random_state, approximate)
 
 
-def interval_of_rates(
-    tables: Sequence[GroupRates],
-    *,
-    confidence: float = 0.95,
-    n_draws: int = 1999,
-    random_state: int | np.random.Generator | None = 0,
-) -> GapInterval:
-    """Interval of the largest gap over rates, and over their classes, tested together.
-
-    Parameters
-    ----------
-    tables : sequence of GroupRates
-        Of the same groups.
-    confidence, n_draws, random_state
-        As for :func:`gap_interval`.
-
-    Returns
-    -------
-    GapInterval
-        All NaN where one of the rates has no two groups that count; without a warning. Unequal
-        weights make it approximate.
-
-    Examples
-    --------
-    >>> from apfex.groups import make_groups
-    >>> from apfex.rates import count_rows
-    >>> decided, sex = np.repeat([0, 1, 0, 1], [70, 30, 40, 60]), make_groups(["F", "M"] * 100)
-    >>> counts = count_rows(None, decided, sex)
-    >>> interval_of_rates([GroupRates.of(counts, "dp")]).gap
-    0.0
-    """
-    largest = GroupRates.widest(tables)
-    tables = tables if largest.usable.any() else [largest]
-    # A group that does not count has no rows, as far as the interval can tell.
-    x = np.concatenate([np.where(table.counted, table.successes, 0) for table in tables])
-    n = np.concatenate([np.where(table.counted, table.totals, 0) for table in tables])
-    approximate = largest.counts.weight is None
-    found = _largest_interval(x, n, confidence, n_draws, random_state, approximate)
-    return replace(found, gap=largest.gap)
-
-
-def _largest_interval(
+def largest_interval(
     x: np.ndarray,
     n: np.ndarray,
     confidence: float,
