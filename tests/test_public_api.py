@@ -88,7 +88,6 @@ RECORDS = {
     "SearchSettings",
     "StepRecord",
     "StoredModel",
-    "TableSummary",
 }
 """Results that other examples show."""
 

@@ -1,4 +1,4 @@
-"""Gaps and their verdicts: the inference of metrics, on every level."""
+"""Gaps and their verdicts: the inference of metrics, on every grouping."""
 
 import math
 import re
@@ -6,12 +6,11 @@ from importlib import resources
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.auditing.rows import audit, counts, rows
 
-from apfex.auditing import VERDICTS, _run
-from apfex.auditing._verdicts import holm, verdict_of
+from apfex.auditing import VERDICTS, holm
 from apfex.metrics import equalized_odds_gap, gap_inference, gap_interval
 
 COLUMNS = [
@@ -98,13 +97,15 @@ def test_p_values_are_adjusted_over_all_rows():
     assert gaps["p_adjusted"][least] == min(1, 9 * gaps["p_value"][least])
 
 
-@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 0.9))
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 400), st.integers(0, 40), st.floats(0, 0.9))
 def test_verdicts_follow_the_ends(one, other, tolerance):
-    lower, upper = min(one, other), max(one, other)
-    verdict = verdict_of(lower, upper, tolerance)
-    assert (verdict == "violation") == (lower > tolerance)
-    assert (verdict == "within tolerance") == (upper < tolerance)
-    assert verdict_of(math.nan, math.nan, tolerance) == "not estimable"
+    decided, table = counts([400, 40], [one, other])
+    call = {"sensitive_features": table, "criteria": "dp", "tolerance": tolerance}
+    (row,) = audit(None, decided, **call).gaps.to_dict("records")
+    assert (row["verdict"] == "violation") == (row["lower"] > tolerance)
+    assert (row["verdict"] == "within tolerance") == (row["upper"] < tolerance)
+    assert audit(None, decided, min_count=41, **call).gaps["verdict"].tolist() == ["not estimable"]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,9 @@ def test_min_count_means_effective_rows_where_there_are_weights():
 def test_the_shrunken_estimate_decides_nothing(monkeypatch):
     y, decided, table, _ = rows(300)
     honest = audit(y, decided, sensitive_features=table)
-    monkeypatch.setattr(_run, "shrunken_rates", lambda table, *_: table.rates * 0 + 0.123)
+    monkeypatch.setattr(
+        "apfex.auditing._audit.shrunken_rates", lambda table, *_: table.rates * 0 + 0.123
+    )
     other = audit(y, decided, sensitive_features=table)
     assert (other.groups["shrunken"] == 0.123).all()
     assert honest.gaps.equals(other.gaps)

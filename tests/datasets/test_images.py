@@ -3,7 +3,7 @@
 import pickle
 import subprocess
 import sys
-from typing import get_args
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +13,7 @@ from PIL import Image
 from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
-from apfex.datasets import _celeba, load_images
-from apfex.datasets._image_files import Part
+from apfex.datasets import load_dataset, load_images
 from apfex.optimizer import APFEx
 
 NAMES = ["Bald", "Black_Hair", "Blond_Hair", "Brown_Hair", "Gray_Hair", "Male", "Smiling"]
@@ -75,10 +74,10 @@ def test_pixels_labels_and_groups_are_those_written(folder):
     assert images.y.dtype == np.int64
 
 
-def test_the_groups_are_those_of_the_attribute_table(folder):
-    table = _celeba.parse(
-        [folder / "list_attr_celeba.txt"], include_sensitive=False, hair="binary", hide_hair=False
-    )
+def test_the_groups_are_those_of_the_attribute_table(folder, monkeypatch):
+    file = folder / "list_attr_celeba.txt"
+    monkeypatch.setattr("apfex.datasets._load.locate", lambda *_, **__: [file])
+    table = load_dataset("celeba")
     images = load_images(folder)
     assert images.sensitive.equals(table.sensitive)
     np.testing.assert_array_equal(images.y, table.y)
@@ -124,9 +123,9 @@ def test_a_copy_is_small_and_the_same(folder):
 
 def test_parts_are_the_official_ones_with_the_same_codes(folder):
     whole = load_images(folder, size=8)
-    places = {"train": [0, 1, 2, 5], "validation": [3], "test": [4]}
-    for part in get_args(Part):
-        images, rows = load_images(folder, size=8, part=part), places[part]
+    places: dict[Any, list[int]] = {"train": [0, 1, 2, 5], "validation": [3], "test": [4]}
+    for part, rows in places.items():
+        images = load_images(folder, size=8, part=part)
         assert images.names.tolist() == whole.names[rows].tolist()
         np.testing.assert_array_equal(images.y, whole.y[rows])
         np.testing.assert_array_equal(images.groups.codes, whole.groups.codes[rows])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from apfex.datasets import _adult, _celeba, _compas, _german, _heart
+from apfex.datasets import load_dataset
 
 ADULT = """\
 39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, \
@@ -39,26 +39,27 @@ CELEBA = (
 
 
 @pytest.fixture
-def write(tmp_path):
-    def write_file(name, text):
-        path = tmp_path / name
-        path.write_bytes(text.encode())
-        return path
+def load(tmp_path, monkeypatch):
+    """A data set from files of these texts, in place of the published ones."""
 
-    return write_file
+    def load_texts(name, *texts, **options):
+        paths = [tmp_path / str(place) for place in range(len(texts))]
+        for path, text in zip(paths, texts, strict=True):
+            path.write_bytes(text.encode())
+        monkeypatch.setattr("apfex.datasets._load.locate", lambda *_, **__: paths)
+        return load_dataset(name, **options)
 
-
-def adult(write, **options):
-    first = write("adult.data", ADULT.format(low="<=50K", high=">50K"))
-    second = write(
-        "adult.test", "|1x3 Cross validator\n" + ADULT.format(low="<=50K.", high=">50K.")
-    )
-    chosen = {"include_sensitive": False, "columns": "all", "race": "binary"} | options
-    return _adult.parse([first, second], **chosen)
+    return load_texts
 
 
-def test_adult(write):
-    parts = adult(write)
+def adult(load, **options):
+    first = ADULT.format(low="<=50K", high=">50K")
+    second = "|1x3 Cross validator\n" + ADULT.format(low="<=50K.", high=">50K.")
+    return load("adult", first, second, **options)
+
+
+def test_adult(load):
+    parts = adult(load)
     np.testing.assert_array_equal(parts.y, [0, 1, 0, 1])
     assert parts.sensitive.iloc[:2].to_numpy().tolist() == [
         ["Male", "White"],
@@ -69,8 +70,8 @@ def test_adult(write):
     assert parts.X["age"].tolist() == [39, 50, 39, 50]
 
 
-def test_adult_variants(write):
-    parts = adult(write, columns="mamo", race="all", include_sensitive=True)
+def test_adult_variants(load):
+    parts = adult(load, columns="mamo", race="all", include_sensitive=True)
     assert parts.sensitive["race"].tolist()[:2] == ["White", "Black"]
     assert {"sex", "race"} < set(parts.X.columns)
     assert parts.X["race"].tolist()[1] == "Black"
@@ -78,16 +79,14 @@ def test_adult_variants(write):
     assert not dropped & set(parts.X.columns)
     assert parts.X["workclass"].tolist()[1] == "?"
     assert set(parts.X["native-country"]) == {"other"}
-    assert {"capital-gain", "capital-loss"} < set(adult(write, columns="mamo+capital").X.columns)
+    assert {"capital-gain", "capital-loss"} < set(adult(load, columns="mamo+capital").X.columns)
 
 
-def compas(write, *rows, **options):
+def compas(load, *rows, **options):
     common = {"sex": "Male", "race": "Hispanic", "days": -1, "degree": "F", "text": "Theft"}
     common |= {"recid": 0, "score": "Low", "y": 0}
     lines = [COMPAS_ROW.format(**(common | row)) for row in rows]
-    path = write("compas.csv", "\n".join([COMPAS_HEADER, *lines, ""]))
-    chosen = {"include_sensitive": False, "race": "binary", "charge_description": False} | options
-    return _compas.parse([path], **chosen)
+    return load("compas", "\n".join([COMPAS_HEADER, *lines, ""]), **options)
 
 
 @pytest.mark.parametrize(
@@ -102,16 +101,14 @@ def compas(write, *rows, **options):
         {"text": ""},
     ],
 )
-def test_compas_filter(write, bad):
-    parts = compas(write, {"days": -30, "y": 1}, bad, {"days": 30})
+def test_compas_filter(load, bad):
+    parts = compas(load, {"days": -30, "y": 1}, bad, {"days": 30})
     np.testing.assert_array_equal(parts.y, [1, 0])
     assert list(parts.X.index) == list(parts.sensitive.index) == [0, 1]
 
 
-def test_compas_drops_people_and_leaks(write):
-    parts = compas(
-        write, {}, {"race": "Caucasian"}, include_sensitive=True, charge_description=True
-    )
+def test_compas_drops_people_and_leaks(load):
+    parts = compas(load, {}, {"race": "Caucasian"}, include_sensitive=True, charge_description=True)
     known = {"age", "juv_fel_count", "juv_misd_count", "juv_other_count", "priors_count"}
     known |= {"age_cat", "c_charge_degree", "c_charge_desc", "race", "sex"}
     assert set(parts.X.columns) == known
@@ -127,27 +124,26 @@ def test_compas_drops_people_and_leaks(write):
         ("all", ["African-American", "Caucasian", "Asian"]),
     ],
 )
-def test_compas_races(write, race, expected):
+def test_compas_races(load, race, expected):
     rows = [{"race": name} for name in ("African-American", "Caucasian", "Asian")]
-    assert compas(write, *rows, race=race).sensitive["race"].tolist() == expected
+    assert compas(load, *rows, race=race).sensitive["race"].tolist() == expected
 
 
-def test_german(write):
-    path = write("german.data", GERMAN)
-    parts = _german.parse([path], include_sensitive=False, foreign_worker=False)
+def test_german(load):
+    parts = load("german", GERMAN)
     np.testing.assert_array_equal(parts.y, [1, 0])
     assert parts.sensitive.to_numpy().tolist() == [["over 25", "male"], ["up to 25", "female"]]
     assert parts.X.shape == (2, 18)
     assert "foreign_worker" in parts.X
-    third = _german.parse([path], include_sensitive=False, foreign_worker=True)
+    third = load("german", GERMAN, foreign_worker=True)
     assert third.sensitive["foreign_worker"].tolist() == ["yes", "no"]
     assert "foreign_worker" not in third.X
-    assert _german.parse([path], include_sensitive=True, foreign_worker=True).X.shape == (2, 20)
+    whole = load("german", GERMAN, include_sensitive=True, foreign_worker=True)
+    assert whole.X.shape == (2, 20)
 
 
-def test_heart(write):
-    path = write("processed.cleveland.data", HEART)
-    parts = _heart.parse([path], include_sensitive=False, rows="complete")
+def test_heart(load):
+    parts = load("heart", HEART)
     np.testing.assert_array_equal(parts.y, [0, 1])
     assert parts.sensitive.to_numpy().tolist() == [
         ["55 and over", "male"],
@@ -155,20 +151,19 @@ def test_heart(write):
     ]
     assert parts.X.shape == (2, 11)
     assert parts.X["cp"].tolist() == ["1", "4"]
-    everybody = _heart.parse([path], include_sensitive=True, rows="all")
+    everybody = load("heart", HEART, include_sensitive=True, rows="all")
     assert everybody.X.shape == (3, 13)
     assert everybody.X["thal"].isna().tolist() == [False, False, True]
     assert everybody.sensitive["age"].tolist()[2] == "under 55"
 
 
-def test_celeba(write):
-    path = write("list_attr_celeba.txt", CELEBA)
-    parts = _celeba.parse([path], include_sensitive=False, hair="binary", hide_hair=False)
+def test_celeba(load):
+    parts = load("celeba", CELEBA)
     np.testing.assert_array_equal(parts.y, [1, 0, 0, 1])
     assert parts.X.columns.tolist() == ["Bald", "Blond_Hair", "Brown_Hair", "Gray_Hair"]
     assert parts.X["Bald"].tolist() == [-1, 1, -1, -1]
     assert parts.sensitive["Male"].tolist() == ["Male", "Not male", "Not male", "Not male"]
     assert parts.sensitive["Black_Hair"].tolist()[:2] == ["Black hair", "Other hair"]
-    five = _celeba.parse([path], include_sensitive=True, hair="five", hide_hair=True)
+    five = load("celeba", CELEBA, include_sensitive=True, hair="five", hide_hair=True)
     assert five.sensitive["hair"].tolist() == ["Black", "Gray", "Other", "Other"]
     assert five.X.columns.tolist() == ["Bald", "Male"]

@@ -3,9 +3,10 @@
 from functools import cache
 
 import numpy as np
+from tests.metrics.by_hand import smoothed
 
 from apfex.metrics import lower_of_pairs, upper_of_pairs
-from apfex.metrics._null import null_law, smoothed, statistic
+from apfex.metrics._null import null_law, statistic
 
 ALPHA, N_DRAWS = 0.05, 1999
 

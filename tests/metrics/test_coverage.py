@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from benchmarks.bench_verdicts import enumerate_ends, false_verdicts
 from scipy.stats import norm
+from tests.metrics.by_hand import smoothed
 from tests.metrics.simulated import ALPHA, critical_value, intervals, sizes
 
 from apfex.metrics import gap_interval
-from apfex.metrics._null import smoothed
 
 
 class Coverage(NamedTuple):

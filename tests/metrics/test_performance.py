@@ -83,7 +83,7 @@ def test_small_groups_are_left_out_of_the_worst_and_named():
             lambda: worst_group_accuracy(
                 pd.Series([0, 1]), [0, 1], sensitive_features=pd.Series(["F", "M"], index=[1, 0])
             ),
-            "sensitive_features must have the same index as y_true",
+            "sensitive_features must have the index of y_true",
         ),
     ],
 )

@@ -1,5 +1,4 @@
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 from apfex.groups import make_groups, soft_memberships
 from apfex.metrics import largest_gap
 from apfex.rates import RATES, GroupIndex, RateName, quotient, rate_sums, rates_of, soft_counts
-from apfex.rates._add_up import _by_products, _InFixedOrder, add_up
 from apfex.relaxations import ccr_step, tanh_step
 
 BINARY: dict[RateName, Callable] = {  # decision s and label y to (counts, meets)
@@ -114,7 +112,8 @@ def test_codes_memberships_and_groups_agree(name, data):
     s, y, codes, weight = data
     groups = make_groups(codes)
     expected = sums_of(name, s.double(), y, groups, weight)
-    for form in (torch.from_numpy(groups.codes), groups.memberships(), GroupIndex.of(groups)):
+    codes = torch.from_numpy(groups.codes)
+    for form in (codes, torch.nn.functional.one_hot(codes).float(), GroupIndex.of(groups)):
         assert_sums(sums_of(name, s.double(), y, form, weight), *expected)
 
 
@@ -275,45 +274,3 @@ def test_inputs_stay_untouched():
     copies = s.clone(), y.clone(), codes.clone()
     counted(s, y, codes, torch.ones(2))
     assert all(torch.equal(a, b) for a, b in zip((s, y, codes), copies, strict=True))
-
-
-@given(rows(n_classes=3), st.integers(1, 3), st.booleans())
-def test_products_and_index_add_give_the_same_sums(data, members, by_class):
-    """What a CUDA device computes by products is what others add up."""
-    codes = data[2].clamp_min(0)
-    codes = torch.stack([codes, codes.flip(0)]) if by_class else codes
-    values = torch.rand(members, *codes.shape)
-    torch.testing.assert_close(_by_products(values, codes, 4), add_up(values, codes, 4))
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_products_do_not_end_the_count_in_half_precision(dtype, monkeypatch):
-    values, codes = torch.ones(2, 8_192, dtype=dtype), torch.arange(8_192) % 2
-    monkeypatch.setattr("apfex.rates._add_up._BLOCK", 2_000)  # several blocks
-    with torch.autocast("cpu", torch.bfloat16):
-        assert _by_products(values, codes, 2).tolist() == [[4_096.0] * 2] * 2
-        odd = _by_products(torch.ones(8_192), (torch.arange(8_192) < 4_097).long(), 2)
-    assert odd.tolist() == [4_095.0, 4_097.0]  # neither is a number in bfloat16
-
-
-@pytest.mark.parametrize("by_class", [False, True])
-def test_gradients_of_products_are_those_of_index_add(by_class):
-    codes = torch.tensor([[0, 2, 1, 2], [1, 1, 0, 2]]) if by_class else torch.tensor([0, 2, 1, 2])
-    weight = torch.rand(3, *codes.shape[:-1], 3, dtype=torch.float64)
-    values = torch.rand(3, *codes.shape, dtype=torch.float64, requires_grad=True)
-    expected = torch.autograd.grad((add_up(values, codes, 3) * weight).sum(), values)[0]
-    sums: Any = _InFixedOrder.apply(values, codes, 3)
-    torch.testing.assert_close(torch.autograd.grad((sums * weight).sum(), values)[0], expected)
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-@pytest.mark.parametrize("size", [3, 700], ids=["few groups", "blocks of rows"])
-@pytest.mark.parametrize("by_class", [False, True])
-def test_a_device_gives_the_same_bits_twice(size, by_class):
-    values = torch.rand(8, 2, 40_000) if by_class else torch.rand(8, 40_000)
-    codes = torch.randint(size, (2, 40_000) if by_class else (40_000,))
-    there = [add_up(values.cuda(), codes.cuda(), size) for _ in range(20)]
-    assert all(torch.equal(sums, there[0]) for sums in there)
-    exact = add_up(values.double(), codes, size)
-    torch.testing.assert_close(there[0].cpu().double(), exact, rtol=1e-5, atol=0)

@@ -5,13 +5,11 @@ The function is :func:`audit`, also ``apfex.audit``. It counts rows once
 audit can be made wherever rows can be counted, stored as JSON and read again.
 """
 
-from apfex.auditing._audit import Audit
+from apfex.auditing._audit import audit, audit_counts
 from apfex.auditing._diff import AuditChange
-from apfex.auditing._groupings import groupings_of
-from apfex.auditing._run import audit, audit_counts
-from apfex.auditing._settings import AuditSettings
-from apfex.auditing._tables import worst_first
-from apfex.auditing._verdicts import VERDICTS, Verdict, holm
+from apfex.auditing._result import Audit
+from apfex.auditing._settings import AuditSettings, groupings_of
+from apfex.auditing._verdicts import VERDICTS, Verdict, holm, worst_first
 
 __all__ = [
     "VERDICTS",

@@ -1,337 +1,268 @@
-"""``Audit``: what decisions do to groups, and how sure that is."""
+"""``audit``: from rows, or from counts of them, to an audit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, final
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from apfex.auditing._diff import AuditChange, change_of_gaps, change_of_rates
-from apfex.auditing._groupings import groupings_of
-from apfex.auditing._html import as_html
-from apfex.auditing._json import as_json, read_json
-from apfex.auditing._plan import plan_rows
-from apfex.auditing._plot import plot_gaps
-from apfex.auditing._settings import AuditSettings, check_bound
-from apfex.auditing._text import as_markdown, as_text
-from apfex.auditing._thresholds import threshold_rates
-from apfex.auditing._verdicts import Tested, ends_of, surely_above
-from apfex.auditing._worst import count_worse_off, worst_groups
+from apfex.auditing._estimates import rates_frame, shrunken_rates
+from apfex.auditing._result import Audit
+from apfex.auditing._settings import AuditSettings, check_size, groupings_of
+from apfex.auditing._thresholds import threshold_gaps
+from apfex.auditing._verdicts import gaps_frame, tested_gap, with_fine_p_value
 from apfex.groups import grouping_name
+from apfex.metrics import CRITERIA, GroupRates, Inputs, read_inputs
 from apfex.rates import ConfusionCounts
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+_MANY_LEVELS = 1000
+_NOTED = 4  # places that a note names before it counts
 
 
-@final
-@dataclass(frozen=True, eq=False, repr=False)
-class Audit:
-    """Rates, gaps and verdicts of decisions; made by :func:`audit`.
+def audit(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    y_score: Any = None,
+    sample_weight: Any = None,
+    criteria: str | Sequence[str] = ("dp", "tpr"),
+    tolerance: float = 0.05,
+    confidence: float = 0.95,
+    min_count: float = 10,
+    favorable_label: Any = 1,
+) -> Audit:
+    """Audit any model's decisions: rates and gaps of every group, with verdicts.
 
-    Attributes
+    Parameters
     ----------
-    gaps : pandas.DataFrame
-        A row per criterion and grouping: ``criterion``, ``by``, ``gap``, ``lower``, ``upper``,
-        ``noise_floor``, ``p_value``, ``p_adjusted``, ``verdict``.
-    groups : pandas.DataFrame
-        A row per grouping, group and rate (and class, if there are more than two): ``by``,
-        ``group``, ``of`` (the rate's name), ``count`` (rows), ``numerator``, ``denominator``
-        (sums of weights), ``effective`` (the rows that these are worth), ``rate``, ``lower``,
-        ``upper`` (Wilson), ``difference`` (to the rate of all rows), ``shrunken`` (empirical
-        Bayes estimate for tiny groups; no verdict uses it) and ``in_gap`` (False where fewer
-        than ``min_count`` rows count: shown, but left out of the gap).
-    overall : pandas.DataFrame
-        The same columns for all rows.
-    thresholds : pandas.DataFrame or None
-        With scores, a row per threshold, criterion and grouping: ``gap``, ``lowest`` and
-        ``highest`` group with their rates, if scores from the threshold up were favorable.
-    settings : AuditSettings
-    notes : tuple of str
-        What a reader should know.
+    y_true : column of n labels, or None
+        Lists, arrays, tensors, pandas or polars series. None: only selection rates are audited.
+    y_pred : column of n decisions
+        Hard labels, not scores.
+    sensitive_features : column, table, mapping or Groups
+        As for :func:`apfex.groups.make_groups`. Audited are each attribute, each pair and the
+        full crossing; 100,000 groups at most.
+    y_score : column of n numbers, optional
+        Scores of the favorable label, of two: the same rates over all thresholds, at every
+        distinct score up to 101 of them, else at as many quantiles.
+    sample_weight : column of n weights, optional
+        Counts are then effective ones (Kish), and intervals approximate.
+    criteria : str or sequence of str
+        Rates ("dp", "tpr", "fpr", "tnr", "fnr", "ppv", "npv", "accuracy"), "equalized_odds" (the
+        larger of the gaps in tpr and fpr), or fairlearn's "demographic_parity",
+        "equal_opportunity".
+    tolerance : float
+        The gap that is still acceptable.
+    confidence : float
+        Of every interval, from 0.5 to 0.999.
+    min_count : float
+        Fewest rows that a rate must rest on (effective ones where there are weights): groups with
+        fewer are shown, but leave the gap.
+    favorable_label : label
+        The outcome that a person would want; of two labels the one whose rates are shown. With
+        more labels every class is compared, and this one tells who is worst off.
+
+    Returns
+    -------
+    Audit
+        ``gaps``, ``groups``, ``worst()``, ``plan()``, ``diff(earlier)``; prints well.
+
+    Notes
+    -----
+    The interval of a gap, its test of parity and its noise floor are those of
+    :func:`apfex.metrics.gap_interval`. A verdict is *violation* where the lower end exceeds the
+    tolerance, *within tolerance* where the upper end is below it, *inconclusive* between, and
+    *not estimable* with fewer than two groups of ``min_count`` rows. Adjusted p-values are Holm's,
+    over all rows of ``gaps``; intervals hold row by row.
 
     Examples
     --------
-    >>> from apfex import audit
-    >>> sex, decided = ["F"] * 200 + ["M"] * 200, [0, 0, 0, 1] * 50 + [0, 1] * 100
-    >>> result = audit(None, decided, sensitive_features={"sex": sex}, criteria="dp")
-    >>> result.gaps["verdict"].tolist()
-    ['violation']
-    >>> print(result)
-    Audit of 400 decisions, 2 groups of sex; 37.5% favored (label 1); tolerance 0.05, 95% confidence
-    <BLANKLINE>
-    Gaps
-    criterion  by     gap  interval        noise floor  p adjusted  verdict
-    dp         sex  0.250  0.151 to 0.368        0.040       0.001  violation
-    <BLANKLINE>
-    Worst-off groups
-    group  rows  favored  interval        to overall  driven by
-    sex=F   200    25.0%  19.5% to 31.4%       -12.5  sex (others 50.0%)
+    >>> people = {"sex": ["F", "M"] * 200, "race": ["A"] * 200 + ["B"] * 200}
+    >>> decided = [0, 1] * 100 + [1, 1] * 100
+    >>> result = audit(None, decided, sensitive_features=people, criteria="dp")
+    >>> result.gaps[["by", "gap", "verdict"]]
+               by  gap    verdict
+    0         sex  0.5  violation
+    1        race  0.5  violation
+    2  sex x race  1.0  violation
+    >>> result.worst(1)[["group", "favored", "driver"]].values.tolist()
+    [['sex=F, race=A', 0.0, 'sex']]
     """
+    settings = AuditSettings(criteria, tolerance, confidence, min_count, favorable_label)
+    notes = ()
+    if y_true is None:
+        settings, notes = _without_labels(settings)
+    data = read_inputs(
+        y_true,
+        y_pred,
+        sensitive_features,
+        sample_weight,
+        favorable_label,
+        y_score=y_score,
+        label_argument="favorable_label",
+    )
+    return audit_counts(_count(data, favorable_label), settings, (*notes, *_score_notes(data)))
 
-    gaps: pd.DataFrame
-    groups: pd.DataFrame
-    overall: pd.DataFrame
-    thresholds: pd.DataFrame | None
-    settings: AuditSettings
-    notes: tuple[str, ...]
-    _counts: ConfusionCounts = field(repr=False)
-    _tested: tuple[Tested, ...] = field(repr=False)
-    _shrunken: dict[tuple[str, tuple[str, ...]], np.ndarray] = field(repr=False)
 
-    @property
-    def counts(self) -> ConfusionCounts:
-        """The confusion counts of the full crossing, from which all of it follows."""
-        return self._counts
+def audit_counts(
+    counts: ConfusionCounts, settings: AuditSettings, notes: Sequence[str] = ()
+) -> Audit:
+    """An audit from counts alone.
 
-    @property
-    def n_rows(self) -> int:
-        """Decisions that were audited."""
-        return self._counts.n_rows
+    Parameters
+    ----------
+    counts : ConfusionCounts
+        Of the full crossing, as from :func:`apfex.rates.count_rows`; those of batches, files or
+        workers add up.
+    settings : AuditSettings
+    notes : sequence of str
+        What a reader should know of the rows; more notes may join.
 
-    @property
-    def n_groups(self) -> int:
-        """Groups of the crossing that occur."""
-        return len(self._counts.groups)
+    Returns
+    -------
+    Audit
 
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """Sensitive attributes."""
-        return self._counts.groups.attributes
-
-    @property
-    def share_favored(self) -> float:
-        """Share of all rows that get the favorable label."""
-        return self._counts.share_favored
-
-    @property
-    def is_approximate(self) -> bool:
-        """Whether weights differ, so that counts are effective ones and intervals approximate."""
-        return self._counts.weight is None
-
-    @property
-    def n_worse_off(self) -> int:
-        """Groups of the crossing that get the favorable label clearly less often than all.
-
-        The Wilson interval of their rate, corrected for the number of groups (Bonferroni), lies
-        below the rate of all rows.
-        """
-        return count_worse_off(self._counts, self.settings.confidence)
-
-    def worst(
-        self, n: int = 5, *, by: str | Sequence[str] | None = None, only_below: bool = False
-    ) -> pd.DataFrame:
-        """The groups that get the favorable label least, as far as their rows can tell.
-
-        Parameters
-        ----------
-        n : int
-            How many.
-        by : str or sequence of str, optional
-            A grouping as in ``gaps``, or its attributes; the full crossing by default.
-        only_below : bool
-            Leave out groups that get it as often as all rows do, or more often.
-
-        Returns
-        -------
-        pandas.DataFrame
-            ``group``, ``count``, ``favored`` (rate of the favorable label), its Wilson interval
-            ``lower`` and ``upper``; ``difference`` to all rows; ``driver``, the attribute in which
-            people who share all others fare better most clearly, and ``others``, their rate; None
-            and NaN where none clearly do. Groups are ranked by their shrunken rate, so that chance
-            among hundreds of small ones does not lead.
-        """
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise ValueError(f"n must be a whole number of at least 1, got {n!r}.")
-        attributes = self.attributes if by is None else self._attributes(by)
-        worst: Any = worst_groups(self._counts, attributes, self.settings.confidence)
-        if only_below:
-            worst = worst[worst["difference"] < -1e-9].reset_index(drop=True)  # not by rounding
-        return worst.head(n)
-
-    def plan(self, max_gap: float | None = None, *, power: float = 0.8) -> pd.DataFrame:
-        """How many more rows, of which groups, would settle what is not settled.
-
-        Parameters
-        ----------
-        max_gap : float, optional
-            The tolerance by default.
-        power : float
-            Chance that so many rows settle the verdict, if the rates are what they seem.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A row per group that needs more: ``criterion``, ``by``, ``group``, ``count`` (rows
-            now), ``more_rows`` (infinite where the gap lies at the bound, so that no number
-            settles it), ``expected`` (the verdict that would come out). Empty where all is
-            settled.
-
-        Notes
-        -----
-        Taken for true are the shrunken rates: the raw gap of many small groups is mostly noise.
-        If their gap exceeds the bound, the two groups that lie farthest apart get rows until the
-        lower end passes it; else all groups until the upper end is below it. The law of the
-        ends, given the rows there are, is simulated; the mix of labels within a group is kept.
-        """
-        max_gap = self.settings.tolerance if max_gap is None else max_gap
-        check_bound("max_gap", max_gap)
-        if not 0 < power < 1:
-            raise ValueError(f"power must lie between 0 and 1, got {power}.")
-        return plan_rows(self._tested, self._shrunken, max_gap, power, self.settings.min_count)
-
-    def diff(self, earlier: Audit) -> AuditChange:
-        """What changed since an earlier audit of other rows, with intervals.
-
-        Parameters
-        ----------
-        earlier : Audit
-            Of different people: intervals take the two to be independent.
-        """
-        if not isinstance(earlier, Audit):
-            raise TypeError(f"earlier must be an Audit, got {type(earlier).__name__}.")
-        mine, theirs = (_label_kind(one) for one in (self, earlier))
-        if mine != theirs:
-            raise ValueError(
-                f"earlier must be an audit of the same labels ({mine}), got one of {theirs}."
-            )
-        confidence = self.settings.confidence
-        return AuditChange(
-            change_of_gaps(self._tested, earlier._tested, confidence),
-            change_of_rates(self.groups, earlier.groups, confidence),
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apfex.groups import make_groups
+    >>> from apfex.rates import count_rows
+    >>> counts = count_rows(None, np.array([0, 1] * 50), make_groups(["F", "M"] * 50))
+    >>> audit_counts(counts, AuditSettings("dp")).gaps["gap"].tolist()
+    [1.0]
+    """
+    check_size(counts.groups)
+    grouped = [counts.by(attributes) for attributes in groupings_of(counts.groups.attributes)]
+    overall, frames, measured = [], [], {}
+    for rate in settings.rates:
+        everyone, *tables = (
+            GroupRates.of(one, rate, settings.min_count) for one in (counts.by(()), *grouped)
         )
+        parents = dict(zip(counts.groups.attributes, tables, strict=False))  # they come first
+        average = everyone.rates
+        overall.append(rates_frame(everyone, average, average, settings.confidence))
+        for table in tables:
+            shrunken = shrunken_rates(table, everyone, parents)
+            frames.append(rates_frame(table, average, shrunken, settings.confidence))
+            measured[rate, table.counts.groups.attributes] = table, shrunken
+    tested = [
+        tested_gap(
+            criterion,
+            [measured[rate, one.groups.attributes] for rate in CRITERIA[criterion]],
+            settings.confidence,
+        )
+        for criterion in settings.criteria
+        for one in grouped
+    ]
+    scores = [one.scores for one in grouped if one.scores is not None]
+    tested = [with_fine_p_value(one, len(tested)) for one in tested]
+    return Audit(
+        gaps=gaps_frame(tested, settings.tolerance),
+        groups=pd.concat(frames, ignore_index=True),
+        overall=pd.concat(overall, ignore_index=True),
+        thresholds=threshold_gaps(scores, settings) if scores else None,
+        settings=settings,
+        notes=(*notes, *_notes(counts, settings, [table for table, _ in measured.values()])),
+        _counts=counts,
+        _tested=tuple(tested),
+    )
 
-    def ends(self, criterion: str, by: str | Sequence[str]) -> pd.DataFrame:
-        """The two groups whose rates make a gap, the lower rate first.
 
-        Parameters
-        ----------
-        criterion : str
-        by : str or sequence of str
-            A grouping as in ``gaps``, or its attributes.
+def _without_labels(settings: AuditSettings) -> tuple[AuditSettings, tuple[str, ...]]:
+    blind, needy = settings.without_labels()
+    if not blind:
+        raise ValueError(
+            f"y_true must be given for the criteria {list(needy)}, got None; without labels only "
+            "selection rates can be audited: criteria='dp'."
+        )
+    if not needy:
+        return settings, ()
+    note = f"Without labels: {', '.join(needy)} left out."
+    return replace(settings, criteria=blind), (note,)
 
-        Returns
-        -------
-        pandas.DataFrame
-            ``group``, ``of`` and ``rate``; of several rates or classes those of the widest gap.
-            No rows where the gap is not estimable.
-        """
-        attributes = self._attributes(by)
-        for one in self._tested:
-            if (one.criterion, one.attributes) == (criterion, attributes):
-                return ends_of(one)
-        known = list(dict.fromkeys(one.criterion for one in self._tested))
-        raise ValueError(f"criterion must be one of {known}, got {criterion!r}.")
 
-    def exceeds(self, asked: Iterable[tuple[int, float]]) -> list[bool]:
-        """Whether gaps are surely above bounds, corrected for all that are asked about (Holm).
+def _count(data: Inputs, favorable_label: Any) -> ConfusionCounts:
+    check_size(data.groups)
+    classes = data.classes
+    if not classes:
+        return data.count()
+    if favorable_label not in classes:
+        raise ValueError(
+            f"favorable_label must be one of the labels found, {list(classes)}, got "
+            f"{favorable_label!r}."
+        )
+    if data.score is not None:
+        raise ValueError(
+            f"y_score must be None with more than two labels, got scores while the labels are "
+            f"{list(classes)}; audit one label against the rest."
+        )
+    return data.count(classes.index(favorable_label))
 
-        The intervals of ``gaps`` hold row by row: of many rows some look like a violation by
-        chance. Here the chance that any gap that is within its bound is called above it is at
-        most one minus the confidence, for all of them together.
 
-        Parameters
-        ----------
-        asked : pairs of a row of ``gaps``, by its place, and a bound
+def _score_notes(data: Inputs) -> list[str]:
+    """A note where scores seem to be those of the other label."""
+    gets_it = data.decided == 1
+    if data.score is None or gets_it.all() or not gets_it.any():
+        return []
+    if data.score[gets_it].mean() >= data.score[~gets_it].mean():
+        return []
+    return [
+        "Scores are lower where the favorable label is decided: rates over thresholds take higher "
+        "scores for favorable; give the scores of the favorable label as y_score."
+    ]
 
-        Returns
-        -------
-        list of bool
-            One for each pair; False where the gap is not estimable.
 
-        Examples
-        --------
-        >>> from apfex import audit
-        >>> sex, decided = ["F"] * 200 + ["M"] * 200, [0, 0, 0, 1] * 50 + [0, 1] * 100
-        >>> result = audit(None, decided, sensitive_features={"sex": sex}, criteria="dp")
-        >>> result.exceeds([(0, 0.05), (0, 0.2)])
-        [True, False]
-        """
-        pairs = [(self._tested[row], bound) for row, bound in asked]
-        return surely_above(pairs, self.settings.confidence)
-
-    def rates_by_threshold(self) -> pd.DataFrame:
-        """Rates of every group over all thresholds of the scores.
-
-        Returns
-        -------
-        pandas.DataFrame
-            ``threshold``, ``by``, ``group``, ``of``, ``rate``.
-        """
-        if self._counts.scores is None:
-            gone = "" if self.thresholds is None else "; an audit from JSON no longer has them"
-            raise ValueError(
-                f"y_score must be given to audit for rates by threshold, got None{gone}."
+def _notes(
+    counts: ConfusionCounts, settings: AuditSettings, tables: Sequence[GroupRates]
+) -> list[str]:
+    notes = []
+    if counts.is_constant:
+        notes.append("All decisions are the same: gaps are 0 for want of decisions, not of bias.")
+    notes += _classes_of_one_column(counts)
+    if counts.weight is None:
+        notes.append("Weights differ: counts are effective ones, intervals are approximate.")
+    if counts.outside:
+        notes.append(f"{counts.outside:,} rows belong to no group and are left out.")
+    for name, levels in zip(counts.groups.attributes, counts.groups.levels, strict=True):
+        if len(levels) > _MANY_LEVELS:
+            notes.append(
+                f"{name} has {len(levels):,} levels; put it into bins if it is a number or an "
+                "identifier."
             )
-        grouped = [self._counts.by(attributes).scores for attributes in self._groupings]
-        scores = [one for one in grouped if one is not None]
-        return threshold_rates(scores, self.settings.rates)
-
-    def to_frame(self, table: Literal["gaps", "groups"] = "gaps") -> pd.DataFrame:
-        """A copy of the gaps, or of the groups."""
-        if table not in ("gaps", "groups"):
-            raise ValueError(f"table must be 'gaps' or 'groups', got {table!r}.")
-        return (self.gaps if table == "gaps" else self.groups).copy()
-
-    def to_json(self, *, indent: int | None = None) -> str:
-        """Everything as JSON, NaN as null; :meth:`from_json` reads it.
-
-        The keys, of ``schema_version`` 3: ``kind`` ("apfex.audit"), ``schema_version``,
-        ``n_rows``, ``attributes``, ``settings``, ``notes``; ``gaps``, ``overall``, ``groups``,
-        ``worst`` and ``thresholds`` (or null) as lists of rows; ``counts``, from which all of it
-        follows (:meth:`apfex.rates.ConfusionCounts.to_dict`). A change of their meaning raises
-        the version.
-        """
-        return as_json(self, self._counts, indent)
-
-    @staticmethod
-    def from_json(text: str) -> Audit:
-        """An audit from :meth:`to_json`, computed again from its counts.
-
-        Notes and ``thresholds`` are those that were stored. Scores are not stored, so that
-        :meth:`rates_by_threshold` is gone.
-        """
-        from apfex.auditing._run import audit_counts
-
-        stored = read_json(text)
-        again = audit_counts(stored.counts, stored.settings)
-        return replace(again, notes=stored.notes, thresholds=stored.thresholds)
-
-    def to_html(self, *, max_rows: int = 200) -> str:
-        """A fragment of HTML without scripts; names from data are escaped."""
-        return as_html(self, max_rows)
-
-    def to_markdown(self, *, max_rows: int = 20) -> str:
-        """Tables in Markdown; names from data are escaped."""
-        return as_markdown(self, max_rows)
-
-    def plot(self, ax: Axes | None = None, *, max_rows: int = 30) -> Axes:
-        """Gaps with intervals, noise floor and tolerance, the worst on top; needs matplotlib."""
-        return plot_gaps(self, ax, max_rows)
-
-    def __repr__(self) -> str:
-        """The worst gaps and groups, never a wall; the rest is in the tables."""
-        return as_text(self)
-
-    def _repr_html_(self) -> str:
-        return as_html(self, 10)
-
-    @property
-    def _groupings(self) -> list[tuple[str, ...]]:
-        return groupings_of(self.attributes)
-
-    def _attributes(self, by: str | Sequence[str]) -> tuple[str, ...]:
-        """Attributes of a grouping that is asked for."""
-        for found in self._groupings:
-            if by == grouping_name(found) if isinstance(by, str) else tuple(by) == found:
-                return found
-        names = [grouping_name(found) for found in self._groupings]
-        raise ValueError(f"by must be one of {names}, got {by!r}.")
+    small = [f"{of} by {by}: {n:,} of {k:,}" for of, by, n, k in map(_small, tables) if n]
+    if small:
+        more = f", and {len(small) - _NOTED} more" if len(small) > _NOTED else ""
+        rows = "effective rows" if counts.weight is None else "rows"
+        notes.append(
+            f"Groups with fewer than {settings.min_count:g} {rows} that count are shown, but left "
+            f"out of the gap ({', '.join(small[:_NOTED])}{more})."
+        )
+    return notes
 
 
-def _label_kind(audit: Audit) -> str:
-    many = "several classes" if audit._counts.classes else "two"
-    return f"{many}, favorable {audit.settings.favorable_label!r}"
+def _classes_of_one_column(counts: ConfusionCounts) -> list[str]:
+    """A note where labels have classes that are never decided, and the other way round."""
+    if not counts.classes or not counts.labelled:
+        return []
+    labelled = counts.rows[:, :, 3].sum(1) > 0
+    decided = counts.rows[:, :, :2].sum((1, 2)) > 0
+    lacking = [
+        [repr(label) for label, absent in zip(counts.classes, part, strict=True) if absent]
+        for part in (labelled & ~decided, decided & ~labelled)
+    ]
+    if not all(lacking):
+        return []
+    never_decided, never_labelled = (", ".join(names[:_NOTED]) for names in lacking)
+    return [
+        f"No decision is {never_decided}, and no label is {never_labelled}: make sure that labels "
+        "and decisions are written alike."
+    ]
+
+
+def _small(table: GroupRates) -> tuple[str, str, int, int]:
+    """Rate, grouping, groups that count for no class, and all groups."""
+    left_out, groups = int((~table.counted.any(0)).sum()), table.counts.groups
+    return table.rate, grouping_name(groups.attributes), left_out, len(groups)

@@ -10,11 +10,11 @@ from typing import final
 import numpy as np
 import pandas as pd
 
-from apfex.auditing._names import plain
+from apfex.auditing._estimates import difference_interval
 from apfex.auditing._verdicts import Tested
-from apfex.auditing._wilson import difference_interval
 from apfex.groups import grouping_name
 from apfex.metrics import GapInterval
+from apfex.plain import printable
 
 
 @final
@@ -49,7 +49,7 @@ class AuditChange:
         """The gaps, and the groups that changed most clearly."""
         clear = self.groups.query("verdict in ('larger', 'smaller')")
         shown = clear.sort_values("change", key=abs, ascending=False).head(5)
-        shown = shown.assign(group=[plain(name) for name in shown["group"]])
+        shown = shown.assign(group=[printable(name) for name in shown["group"]])
         left = len(self.groups) - len(shown)
         lines = ["Change of the gaps", self.gaps.round(3).to_string(index=False, max_rows=12)]
         if len(shown):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, final
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -16,7 +16,7 @@ from apfex.plain import jsonable
 from apfex.rates import ConfusionCounts
 
 if TYPE_CHECKING:
-    from apfex.auditing._audit import Audit
+    from apfex.auditing._result import Audit
 
 KIND, SCHEMA_VERSION = "apfex.audit", 3
 _WORDS = ("criterion", "by", "lowest", "highest")  # the other columns of thresholds are numbers
@@ -43,19 +43,10 @@ def as_json(audit: Audit, counts: ConfusionCounts, indent: int | None) -> str:
     return json.dumps(jsonable(content), indent=indent, allow_nan=False, ensure_ascii=False)
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Stored:
-    """What an audit is made from again, and what its counts do not tell."""
+def read_json(text: str) -> Audit:
+    """An audit that was stored, computed again; an error that says what is wrong."""
+    from apfex.auditing._audit import audit_counts
 
-    counts: ConfusionCounts
-    settings: AuditSettings
-    notes: tuple[str, ...]
-    thresholds: pd.DataFrame | None
-
-
-def read_json(text: str) -> Stored:
-    """An audit that was stored; an error that says what is wrong."""
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
@@ -69,14 +60,13 @@ def read_json(text: str) -> Stored:
             "version of apfex that wrote it."
         )
     try:
-        return Stored(
-            ConfusionCounts.from_dict(content["counts"]),
-            AuditSettings(**content["settings"]),
-            tuple(map(str, content["notes"])),
-            _read_thresholds(content["thresholds"]),
-        )
+        counts = ConfusionCounts.from_dict(content["counts"])
+        settings = AuditSettings(**content["settings"])
+        notes = tuple(map(str, content["notes"]))
+        thresholds = _read_thresholds(content["thresholds"])
     except (KeyError, TypeError, IndexError) as error:
         raise ValueError(f"text must be a whole audit, got a damaged one: {error!r}.") from error
+    return replace(audit_counts(counts, settings), notes=notes, thresholds=thresholds)
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:

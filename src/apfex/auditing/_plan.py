@@ -64,7 +64,6 @@ class _Case:
 
 def plan_rows(
     tested: Sequence[Tested],
-    shrunken: dict[tuple[str, tuple[str, ...]], np.ndarray],
     max_gap: float,
     power: float,
     min_count: float,
@@ -78,7 +77,7 @@ def plan_rows(
         expected, more = (
             _to_estimate(one, min_count)
             if verdict == "not estimable"
-            else _to_settle(one, shrunken, max_gap, power)
+            else _to_settle(one, max_gap, power)
         )
         groups = np.flatnonzero(more > 0)
         frame = {
@@ -108,17 +107,11 @@ def _to_estimate(one: Tested, min_count: float) -> tuple[str, np.ndarray]:
     return "estimable", more
 
 
-def _to_settle(
-    one: Tested,
-    shrunken: dict[tuple[str, tuple[str, ...]], np.ndarray],
-    max_gap: float,
-    power: float,
-) -> tuple[Verdict, np.ndarray]:
+def _to_settle(one: Tested, max_gap: float, power: float) -> tuple[Verdict, np.ndarray]:
     """The expected verdict, and rows of each group [k]; infinite where no number would do."""
     cases = []
     n_tests = sum(int(table.usable.sum()) for table in one.tables)
-    for table in one.tables:
-        truth = shrunken[table.rate, one.attributes]
+    for table, truth in zip(one.tables, one.shrunken, strict=True):
         for row in np.flatnonzero(table.usable).tolist():
             k = table.counted[row]
             case = _case(one, table, row, truth[row], max_gap, power, n_tests)

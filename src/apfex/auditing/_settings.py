@@ -1,13 +1,18 @@
-"""What an audit is asked for."""
+"""What an audit is asked for: criteria, limits, and the groupings that follow from them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, final
 
+from apfex.groups import Groups
 from apfex.metrics import CRITERIA, read_criteria
 from apfex.rates import RATES, RateName
+
+MOST_GROUPS = 100_000
+"""Cells beyond which an audit refuses: names and tables would be all that it does."""
 
 
 @final
@@ -49,6 +54,31 @@ class AuditSettings:
         """Criteria that need no labels, and those that do."""
         blind = [c for c in self.criteria if not any(RATES[r].needs_labels for r in CRITERIA[c])]
         return tuple(blind), tuple(c for c in self.criteria if c not in blind)
+
+
+def groupings_of(attributes: Sequence[str]) -> list[tuple[str, ...]]:
+    """The attributes of every grouping of an audit; the full crossing is the last.
+
+    Examples
+    --------
+    >>> groupings_of(("sex", "race"))
+    [('sex',), ('race',), ('sex', 'race')]
+    """
+    q = len(attributes)
+    sizes = sorted({1, min(2, q), q})
+    return [subset for size in sizes for subset in combinations(attributes, size)]
+
+
+def check_size(groups: Groups) -> None:
+    """Refuse more groups than anybody can look at."""
+    if len(groups) > MOST_GROUPS:
+        sizes = zip(groups.attributes, groups.levels, strict=True)
+        name, levels = max(sizes, key=lambda pair: len(pair[1]))
+        raise ValueError(
+            f"sensitive_features must form at most {MOST_GROUPS:,} groups, got {len(groups):,}; "
+            f"the attribute {name!r} alone has {len(levels):,} levels: is it an identifier or a "
+            "number? Put it into bins, merge levels or leave it out."
+        )
 
 
 def check_bound(name: str, value: Any) -> None:

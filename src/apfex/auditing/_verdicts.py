@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from apfex.groups import grouping_name
-from apfex.metrics import GapInterval, GroupRates, interval_of_rates, widest
+from apfex.metrics import GapInterval, GroupRates, interval_of_rates
 
 Verdict = Literal["violation", "inconclusive", "not estimable", "within tolerance"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -28,6 +28,7 @@ class Tested:
 
     criterion: str
     tables: tuple[GroupRates, ...]  # one for each rate of the criterion
+    shrunken: tuple[np.ndarray, ...]  # their shrunken rates [c, k]; no verdict uses them
     interval: GapInterval
 
     @property
@@ -45,13 +46,17 @@ class Tested:
         return _interval(self.tables, confidence)
 
 
-def tested_gap(criterion: str, tables: Sequence[GroupRates], confidence: float) -> Tested:
+def tested_gap(
+    criterion: str, measured: Sequence[tuple[GroupRates, np.ndarray]], confidence: float
+) -> Tested:
     """Test the largest gap over the rates of a criterion, and their classes.
 
-    Several rates, or classes, are tested together and corrected for it: see
-    :func:`apfex.metrics.gap_interval`. A criterion of two rates needs both of them.
+    ``measured`` holds each rate with its shrunken rates. Several rates, or classes, are tested
+    together and corrected for it: see :func:`apfex.metrics.gap_interval`. A criterion of two rates
+    needs both of them.
     """
-    return Tested(criterion, tuple(tables), _interval(tables, confidence))
+    tables, shrunken = zip(*measured, strict=True)
+    return Tested(criterion, tables, shrunken, _interval(tables, confidence))
 
 
 def _interval(tables: Sequence[GroupRates], confidence: float) -> GapInterval:
@@ -131,7 +136,7 @@ def ends_of(one: Tested) -> pd.DataFrame:
     """The groups with the lowest and the highest rate, where these lie farthest apart."""
     if math.isnan(one.interval.gap):
         return pd.DataFrame({"group": [], "of": [], "rate": []})
-    table = widest(one.tables)
+    table = GroupRates.widest(one.tables)
     rates = table.counted_rates[table.usable]
     rates = rates[int(np.argmax(np.nanmax(rates, 1) - np.nanmin(rates, 1)))]
     ends = [int(np.nanargmin(rates)), int(np.nanargmax(rates))]
@@ -155,3 +160,20 @@ def gaps_frame(tested: Sequence[Tested], tolerance: float) -> pd.DataFrame:
             "verdict": [verdict_of(one.lower, one.upper, tolerance) for one in intervals],
         }
     )
+
+
+def worst_first(gaps: pd.DataFrame) -> pd.DataFrame:
+    """Rows of gaps by verdict, the most alarming first, then by the lower end and the gap.
+
+    Examples
+    --------
+    >>> verdicts = ["within tolerance", "not estimable", "violation"]
+    >>> gaps = pd.DataFrame({"verdict": verdicts, "lower": 0.0, "gap": 0.0})
+    >>> worst_first(gaps)["verdict"].tolist()
+    ['violation', 'not estimable', 'within tolerance']
+    """
+    rank = [VERDICTS.index(verdict) for verdict in gaps["verdict"]]
+    order = gaps.assign(_rank=rank).sort_values(
+        ["_rank", "lower", "gap"], ascending=[True, False, False], kind="stable"
+    )
+    return order.drop(columns="_rank")

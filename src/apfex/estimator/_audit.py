@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from apfex.auditing import Audit, AuditSettings, audit_counts
 from apfex.estimator._inputs import (
-    check_indexes,
     class_code,
     read_codes,
     read_features,
@@ -20,6 +19,7 @@ from apfex.estimator._inputs import (
     split_columns,
 )
 from apfex.groups import Groups
+from apfex.metrics import check_indexes
 from apfex.rates import ConfusionCounts, count_rows
 
 if TYPE_CHECKING:

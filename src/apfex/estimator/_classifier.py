@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 from apfex.auditing import Audit
 from apfex.estimator._audit import compare_decisions, read_audit_rows
 from apfex.estimator._inputs import (
-    check_indexes,
     class_code,
     column_names,
     drop_sensitive,
@@ -28,6 +27,7 @@ from apfex.estimator._inputs import (
 )
 from apfex.estimator._settings import read_bounds, read_settings, settings_for_rows
 from apfex.front import Features, Fitted, Front, search_front
+from apfex.metrics import check_indexes
 from apfex.persistence import StoredModel, export_onnx, save_model
 
 if TYPE_CHECKING:

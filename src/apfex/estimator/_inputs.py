@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from apfex.front import Rows
 from apfex.groups import Groups, make_groups
-from apfex.metrics import written_twice
-from apfex.tables import summarise, unmasked
+from apfex.metrics import check_indexes, check_spelling
+from apfex.tables import read_table, unmasked
 
 
 def read_features(X: Any) -> Any:
@@ -59,7 +59,7 @@ def read_rows(
         rows = np.flatnonzero(weight)
         X, labels, weight = _safe_indexing(X, rows), labels[rows], weight[rows]
         crossing = None if crossing is None else _occurring(crossing, rows)
-    summarise(X)  # refuses columns that cannot be read, by their rows in the whole table
+    read_table(X)  # refuses columns that cannot be read, by their rows in the whole table
     classes, codes = _encode(labels)
     groupings = _groupings(crossing, len(labels), grouping)
     return Rows(X, codes, classes, crossing, groupings, weight)
@@ -187,12 +187,8 @@ def read_labels(y: Any, n: int) -> np.ndarray:
             f"y must not have missing values, got {missing} in {len(labels)} rows (NaN or None); "
             "drop these rows or give them a label of their own."
         )
-    twins = written_twice(pd.unique(labels).tolist()) if labels.dtype.kind in "OU" else None
-    if twins:
-        raise ValueError(
-            f"y must spell every label in one way, got {twins[0]!r} and {twins[1]!r}, which would "
-            "be two classes; write them alike."
-        )
+    if labels.dtype.kind in "OU":
+        check_spelling("y", pd.unique(labels).tolist())
     check_array(labels, ensure_2d=False, dtype=None, input_name="y")  # pyright: ignore[reportArgumentType]
     check_classification_targets(labels)
     if len(labels) != n:
@@ -220,21 +216,6 @@ def read_weights(sample_weight: Any, n: int) -> np.ndarray | None:
         raise ValueError("sample_weight must be finite, non-negative and not all zero.")
     weight = weight / weight.max()
     return weight / weight[weight > 0].mean()
-
-
-def check_indexes(**arguments: Any) -> None:
-    """Refuse pandas arguments whose indexes disagree, rather than pair up the wrong rows."""
-    first: tuple[str, pd.Index] | None = None
-    for name, value in arguments.items():
-        for part in value.values() if isinstance(value, Mapping) else (value,):
-            if not isinstance(part, pd.Series | pd.DataFrame):
-                continue
-            first = first or (name, part.index)
-            if len(first[1]) == len(part) and not first[1].equals(part.index):
-                raise ValueError(
-                    f"{name} must have the index of {first[0]}, got another; align them, or pass "
-                    "`.to_numpy()` if the rows are in the same order."
-                )
 
 
 def class_code(classes: np.ndarray, label: Any) -> int:

@@ -8,7 +8,7 @@ from typing import Any, final
 
 from torch import nn
 
-from apfex.metrics import CRITERIA, GapInterval, GroupRates, interval_of_rates, widest
+from apfex.metrics import CRITERIA, GapInterval, GroupRates, interval_of_rates
 from apfex.rates import ConfusionCounts
 
 
@@ -132,7 +132,7 @@ def widest_rates(
     min_count : float
         Groups with fewer (effective) rows are left out.
     """
-    return widest(
+    return GroupRates.widest(
         [
             GroupRates.of(counts.by(attributes), rate, min_count)
             for attributes in groupings

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import Any, final
 
 import numpy as np
 import pandas as pd
-import torch
-from torch import Tensor
 
 from apfex.groups._columns import (
     is_named,
@@ -144,21 +141,9 @@ class Groups:
         codes = np.append(cell_codes, -1)[self.codes]
         return Groups(codes, parent.attributes, parent.levels, parent.cells, parent._keys)
 
-    def parents(self, most: int | None = None) -> Iterator[Groups]:
-        """All coarser groupings: each attribute, each pair, ... up to ``most`` attributes."""
-        most = len(self.attributes) - 1 if most is None else most
-        for size in range(1, min(most, len(self.attributes) - 1) + 1):
-            for subset in combinations(self.attributes, size):
-                yield self.parent(subset)
-
     def take(self, rows: np.ndarray) -> Groups:
         """The same groups for some of the rows; a group may then be empty."""
         return Groups(self.codes[rows], self.attributes, self.levels, self.cells, self._keys)
-
-    def memberships(self, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Hard memberships h[i, g] in {0, 1}, shape [n, k]; a row without a group is all 0."""
-        codes = torch.from_numpy(self.codes)
-        return (codes[:, None] == torch.arange(len(self))).to(dtype)
 
     def _of_cells(self, labels: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
         """For each group the labels of its levels, from those of every attribute."""

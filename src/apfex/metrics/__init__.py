@@ -12,20 +12,14 @@ from apfex.metrics._gaps import (
     tnr_gap,
     tpr_gap,
 )
-from apfex.metrics._group_rates import (
-    GroupRates,
-    NotEstimableWarning,
-    NotMeasurableError,
-    effective_counts,
-    group_rates,
-    largest_gap,
-    widest,
-)
-from apfex.metrics._inference import gap_inference
-from apfex.metrics._inputs import Inputs, Labels, read_inputs, written_twice
-from apfex.metrics._interval import GapInterval, gap_interval, interval_of_rates
+from apfex.metrics._group_rates import GroupRates, largest_gap
+from apfex.metrics._inference import gap_inference, interval_of_rates
+from apfex.metrics._inputs import Inputs, check_indexes, check_spelling, read_inputs
+from apfex.metrics._interval import GapInterval, gap_interval
+from apfex.metrics._not_estimable import NotEstimableWarning, NotMeasurableError
 from apfex.metrics._pairs import lower_of_pairs, upper_of_pairs
 from apfex.metrics._performance import accuracy, balanced_accuracy, worst_group_accuracy
+from apfex.metrics._rate_table import group_rates
 from apfex.metrics._triviality import class_recalls, is_trivial, levelled_down
 
 __all__ = [
@@ -33,15 +27,15 @@ __all__ = [
     "GapInterval",
     "GroupRates",
     "Inputs",
-    "Labels",
     "NotEstimableWarning",
     "NotMeasurableError",
     "accuracy",
     "accuracy_gap",
     "balanced_accuracy",
+    "check_indexes",
+    "check_spelling",
     "class_recalls",
     "dp_gap",
-    "effective_counts",
     "equalized_odds_gap",
     "fnr_gap",
     "fpr_gap",
@@ -60,7 +54,5 @@ __all__ = [
     "tnr_gap",
     "tpr_gap",
     "upper_of_pairs",
-    "widest",
     "worst_group_accuracy",
-    "written_twice",
 ]

@@ -2,24 +2,85 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal, Protocol, cast, overload
 
-from apfex.metrics._group_rates import Grouping, rate_tables, warn_left_out, widest
-from apfex.metrics._typing import by_grouping
+from apfex.metrics._group_rates import GroupRates
+from apfex.metrics._not_estimable import warn_left_out
+from apfex.metrics._rate_table import Grouping, rate_tables
 from apfex.rates import RateName
 
 
-@by_grouping
-def dp_gap(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    sensitive_features: Any,
-    grouping: Grouping = "intersectional",
-    sample_weight: Any = None,
-    pos_label: Any = 1,
-    min_count: float = 1,
-) -> float | dict[str, float]:
+class GapFunction(Protocol):
+    """A gap: one number for the crossing, or one for each attribute."""
+
+    @overload
+    def __call__(
+        self,
+        y_true: Any,
+        y_pred: Any,
+        *,
+        sensitive_features: Any,
+        grouping: Literal["intersectional"] = "intersectional",
+        sample_weight: Any = None,
+        pos_label: Any = 1,
+        min_count: float = 1,
+    ) -> float: ...
+    @overload
+    def __call__(
+        self,
+        y_true: Any,
+        y_pred: Any,
+        *,
+        sensitive_features: Any,
+        grouping: Literal["attributes"],
+        sample_weight: Any = None,
+        pos_label: Any = 1,
+        min_count: float = 1,
+    ) -> dict[str, float]: ...
+
+
+def _gap_in(*rates: RateName) -> Callable[[Callable[[], None]], GapFunction]:
+    """The largest gap in some rates, as a function with the name and the docstring of another.
+
+    All gaps are called alike, so that the signature is written once. Type checkers see
+    :class:`GapFunction`, which knows what each grouping returns.
+    """
+
+    def named(described: Callable[[], None]) -> GapFunction:
+        def gap(
+            y_true: Any,
+            y_pred: Any,
+            *,
+            sensitive_features: Any,
+            grouping: Grouping = "intersectional",
+            sample_weight: Any = None,
+            pos_label: Any = 1,
+            min_count: float = 1,
+        ) -> float | dict[str, float]:
+            tables = rate_tables(
+                rates,
+                y_true,
+                y_pred,
+                sensitive_features,
+                grouping,
+                sample_weight,
+                pos_label,
+                min_count,
+            )
+            warn_left_out([table for found in tables.values() for table in found], min_count, 2)
+            largest = {name: GroupRates.widest(found).gap for name, found in tables.items()}
+            return largest[""] if grouping == "intersectional" else largest
+
+        gap.__name__ = gap.__qualname__ = described.__name__
+        gap.__doc__ = described.__doc__
+        return cast(GapFunction, gap)
+
+    return named
+
+
+@_gap_in("dp")
+def dp_gap() -> None:
     """Demographic parity gap: how far the shares of positive decisions lie apart.
 
     Parameters
@@ -57,22 +118,10 @@ def dp_gap(
     >>> dp_gap(None, [0, 1, 1, 0], sensitive_features=people, grouping="attributes")
     {'sex': 0.0, 'race': 0.0}
     """
-    return _gap(
-        ("dp",), y_true, y_pred, sensitive_features, grouping, sample_weight, pos_label, min_count
-    )
 
 
-@by_grouping
-def tpr_gap(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    sensitive_features: Any,
-    grouping: Grouping = "intersectional",
-    sample_weight: Any = None,
-    pos_label: Any = 1,
-    min_count: float = 1,
-) -> float | dict[str, float]:
+@_gap_in("tpr")
+def tpr_gap() -> None:
     """Equal opportunity gap: how far the true positive rates lie apart.
 
     Parameters and result are those of :func:`dp_gap`; ``y_true`` must be given.
@@ -83,22 +132,10 @@ def tpr_gap(
     >>> tpr_gap(y, decided, sensitive_features=["F"] * 4 + ["M"] * 4)
     0.5
     """
-    return _gap(
-        ("tpr",), y_true, y_pred, sensitive_features, grouping, sample_weight, pos_label, min_count
-    )
 
 
-@by_grouping
-def fpr_gap(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    sensitive_features: Any,
-    grouping: Grouping = "intersectional",
-    sample_weight: Any = None,
-    pos_label: Any = 1,
-    min_count: float = 1,
-) -> float | dict[str, float]:
+@_gap_in("fpr")
+def fpr_gap() -> None:
     """False positive rate gap, over the rows whose label is negative.
 
     Parameters and result are those of :func:`dp_gap`; ``y_true`` must be given.
@@ -109,22 +146,10 @@ def fpr_gap(
     >>> fpr_gap(y, decided, sensitive_features=["F"] * 4 + ["M"] * 4)
     0.5
     """
-    return _gap(
-        ("fpr",), y_true, y_pred, sensitive_features, grouping, sample_weight, pos_label, min_count
-    )
 
 
-@by_grouping
-def tnr_gap(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    sensitive_features: Any,
-    grouping: Grouping = "intersectional",
-    sample_weight: Any = None,
-    pos_label: Any = 1,
-    min_count: float = 1,
-) -> float | dict[str, float]:
+@_gap_in("tnr")
+def tnr_gap() -> None:
     """True negative rate gap, over the rows whose label is negative.
 
     Parameters and result are those of :func:`dp_gap`; ``y_true`` must be given.
@@ -135,22 +160,10 @@ def tnr_gap(
     >>> tnr_gap(y, decided, sensitive_features=["F"] * 4 + ["M"] * 4)
     0.5
     """
-    return _gap(
-        ("tnr",), y_true, y_pred, sensitive_features, grouping, sample_weight, pos_label, min_count
-    )
 
 
-@by_grouping
-def fnr_gap(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    sensitive_features: Any,
-    grouping: Grouping = "intersectional",
-    sample_weight: Any = None,
-    pos_label: Any = 1,
-    min_count: float = 1,
-) -> float | dict[str, float]:
+@_gap_in("fnr")
+def fnr_gap() -> None:
     """False negative rate gap, over the rows whose label is positive.
 
     Parameters and result are those of :func:`dp_gap`; ``y_true`` must be given.
@@ -161,22 +174,10 @@ def fnr_gap(
     >>> fnr_gap(y, decided, sensitive_features=["F"] * 4 + ["M"] * 4)
     0.5
     """
-    return _gap(
-        ("fnr",), y_true, y_pred, sensitive_features, grouping, sample_weight, pos_label, min_count
-    )
 
 
-@by_grouping
-def ppv_gap(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    sensitive_features: Any,
-    grouping: Grouping = "intersectional",
-    sample_weight: Any = None,
-    pos_label: Any = 1,
-    min_count: float = 1,
-) -> float | dict[str, float]:
+@_gap_in("ppv")
+def ppv_gap() -> None:
     """Predictive parity gap: precision, over the rows that are decided positive.
 
     Parameters and result are those of :func:`dp_gap`; ``y_true`` must be given.
@@ -187,22 +188,10 @@ def ppv_gap(
     >>> ppv_gap(y, decided, sensitive_features=["F"] * 4 + ["M"] * 4)
     0.33333333333333337
     """
-    return _gap(
-        ("ppv",), y_true, y_pred, sensitive_features, grouping, sample_weight, pos_label, min_count
-    )
 
 
-@by_grouping
-def npv_gap(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    sensitive_features: Any,
-    grouping: Grouping = "intersectional",
-    sample_weight: Any = None,
-    pos_label: Any = 1,
-    min_count: float = 1,
-) -> float | dict[str, float]:
+@_gap_in("npv")
+def npv_gap() -> None:
     """Gap of negative predictive values, over the rows that are decided negative.
 
     Parameters and result are those of :func:`dp_gap`; ``y_true`` must be given.
@@ -213,22 +202,10 @@ def npv_gap(
     >>> npv_gap(y, decided, sensitive_features=["F"] * 4 + ["M"] * 4)
     0.33333333333333337
     """
-    return _gap(
-        ("npv",), y_true, y_pred, sensitive_features, grouping, sample_weight, pos_label, min_count
-    )
 
 
-@by_grouping
-def accuracy_gap(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    sensitive_features: Any,
-    grouping: Grouping = "intersectional",
-    sample_weight: Any = None,
-    pos_label: Any = 1,
-    min_count: float = 1,
-) -> float | dict[str, float]:
+@_gap_in("accuracy")
+def accuracy_gap() -> None:
     """Accuracy gap: how far the shares of right decisions lie apart.
 
     Parameters and result are those of :func:`dp_gap`; ``y_true`` must be given. No label is the
@@ -240,29 +217,10 @@ def accuracy_gap(
     >>> accuracy_gap(y, decided, sensitive_features=["F"] * 4 + ["M"] * 4)
     0.0
     """
-    return _gap(
-        ("accuracy",),
-        y_true,
-        y_pred,
-        sensitive_features,
-        grouping,
-        sample_weight,
-        pos_label,
-        min_count,
-    )
 
 
-@by_grouping
-def equalized_odds_gap(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    sensitive_features: Any,
-    grouping: Grouping = "intersectional",
-    sample_weight: Any = None,
-    pos_label: Any = 1,
-    min_count: float = 1,
-) -> float | dict[str, float]:
+@_gap_in("tpr", "fpr")
+def equalized_odds_gap() -> None:
     """Equalized odds gap: the larger of the tpr gap and the fpr gap.
 
     Parameters and result are those of :func:`dp_gap`; ``y_true`` must be given.
@@ -274,38 +232,3 @@ def equalized_odds_gap(
     >>> equalized_odds_gap(y, decided, sensitive_features=["F"] * 4 + ["M"] * 4)
     0.5
     """
-    return _gap(
-        ("tpr", "fpr"),
-        y_true,
-        y_pred,
-        sensitive_features,
-        grouping,
-        sample_weight,
-        pos_label,
-        min_count,
-    )
-
-
-def _gap(
-    rates: tuple[RateName, ...],
-    y_true: Any,
-    y_pred: Any,
-    sensitive_features: Any,
-    grouping: Grouping,
-    sample_weight: Any,
-    pos_label: Any,
-    min_count: float,
-) -> float | dict[str, float]:
-    tables = rate_tables(
-        y_true,
-        y_pred,
-        sensitive_features,
-        sample_weight,
-        pos_label,
-        rates=rates,
-        grouping=grouping,
-        min_count=min_count,
-    )
-    warn_left_out([table for found in tables.values() for table in found], min_count, 3)
-    largest = {name: widest(found).gap for name, found in tables.items()}
-    return largest[""] if grouping == "intersectional" else largest

@@ -1,13 +1,17 @@
-"""Statistics of a gap, from rows."""
+"""Statistics of a gap, from rows and from rates of groups."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, overload
 
 import numpy as np
 
-from apfex.metrics._group_rates import Grouping, rate_tables, warn_left_out
-from apfex.metrics._interval import GapInterval, interval_of_rates
+from apfex.metrics._group_rates import GroupRates
+from apfex.metrics._interval import GapInterval, largest_interval
+from apfex.metrics._not_estimable import warn_left_out
+from apfex.metrics._rate_table import Grouping, rate_tables
 from apfex.rates import RateName
 
 
@@ -69,7 +73,7 @@ def gap_inference(
     -------
     GapInterval, or dict from attribute to GapInterval
         Its ``gap`` is that of the function of the same name. Unequal weights make it approximate:
-        counts are then Kish's (:func:`effective_counts`), while ``gap`` stays the weighted one.
+        counts are then Kish's effective ones, while ``gap`` stays the weighted one.
 
     Notes
     -----
@@ -85,14 +89,7 @@ def gap_inference(
     (0.3, True, True)
     """
     tables = rate_tables(
-        y_true,
-        y_pred,
-        sensitive_features,
-        sample_weight,
-        pos_label,
-        rates=(rate,),
-        grouping=grouping,
-        min_count=min_count,
+        (rate,), y_true, y_pred, sensitive_features, grouping, sample_weight, pos_label, min_count
     )
     warn_left_out([table for (table,) in tables.values()], min_count, 2)
     results = {
@@ -102,3 +99,44 @@ def gap_inference(
         for name, found in tables.items()
     }
     return results[""] if grouping == "intersectional" else results
+
+
+def interval_of_rates(
+    tables: Sequence[GroupRates],
+    *,
+    confidence: float = 0.95,
+    n_draws: int = 1999,
+    random_state: int | np.random.Generator | None = 0,
+) -> GapInterval:
+    """Interval of the largest gap over rates, and over their classes, tested together.
+
+    Parameters
+    ----------
+    tables : sequence of GroupRates
+        Of the same groups.
+    confidence, n_draws, random_state
+        As for :func:`gap_interval`.
+
+    Returns
+    -------
+    GapInterval
+        All NaN where one of the rates has no two groups that count; without a warning. Unequal
+        weights make it approximate.
+
+    Examples
+    --------
+    >>> from apfex.groups import make_groups
+    >>> from apfex.rates import count_rows
+    >>> decided, sex = np.repeat([0, 1, 0, 1], [70, 30, 40, 60]), make_groups(["F", "M"] * 100)
+    >>> counts = count_rows(None, decided, sex)
+    >>> interval_of_rates([GroupRates.of(counts, "dp")]).gap
+    0.0
+    """
+    largest = GroupRates.widest(tables)
+    tables = tables if largest.usable.any() else [largest]
+    # A group that does not count has no rows, as far as the interval can tell.
+    x = np.concatenate([np.where(table.counted, table.successes, 0) for table in tables])
+    n = np.concatenate([np.where(table.counted, table.totals, 0) for table in tables])
+    approximate = largest.counts.weight is None
+    found = largest_interval(x, n, confidence, n_draws, random_state, approximate)
+    return replace(found, gap=largest.gap)

@@ -8,7 +8,6 @@ from typing import Any, final
 
 import numpy as np
 import pandas as pd
-import torch
 from torch import Tensor
 
 from apfex.groups import Groups, make_groups
@@ -18,37 +17,24 @@ from apfex.tables import unmasked
 
 @final
 @dataclass(frozen=True, eq=False)
-class Labels:
-    """Labels and decisions as codes: 0 or 1, or 0 to c - 1 where ``classes`` names more."""
-
-    y: Tensor | None  # [n], int64
-    decided: Tensor  # [n], int64
-    classes: tuple[Any, ...]  # () for binary labels
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self.decided)
-
-
-@final
-@dataclass(frozen=True, eq=False)
 class Inputs:
-    """Checked rows: labels, groups, weights and scores of one length."""
+    """Checked rows of one length; labels and decisions are places among the classes."""
 
-    labels: Labels
+    y: np.ndarray | None  # [n], int64
+    decided: np.ndarray  # [n], int64
+    classes: tuple[Any, ...]  # () for two labels, which are 0 and 1
     groups: Groups
-    weight: Tensor | None  # [n], float64
-    score: np.ndarray | None = None  # [n], float64
+    weight: np.ndarray | None  # [n], float64
+    score: np.ndarray | None  # [n], float64
 
     def count(self, favorable: int = 1) -> ConfusionCounts:
         """Count the rows; ``favorable`` is the place of the favorable one of several labels."""
-        labels = self.labels
         return count_rows(
-            None if labels.y is None else labels.y.numpy(),
-            labels.decided.numpy(),
+            self.y,
+            self.decided,
             self.groups,
-            None if self.weight is None else self.weight.numpy(),
-            classes=labels.classes,
+            self.weight,
+            classes=self.classes,
             favorable=favorable,
             score=self.score,
         )
@@ -80,13 +66,13 @@ def read_inputs(
     Returns
     -------
     Inputs
-        ``labels.y`` and ``labels.decided`` are 1 for the positive label and 0 for the other; with
-        more than two labels they are places among ``labels.classes``.
+        ``y`` and ``decided`` are 1 for the positive label and 0 for the other; with more than two
+        labels they are places among ``classes``.
 
     Examples
     --------
-    >>> read_inputs(None, ["no", "yes"], ["F", "M"], None, "yes").labels.decided
-    tensor([0, 1])
+    >>> read_inputs(None, ["no", "yes"], ["F", "M"], None, "yes").decided
+    array([0, 1])
     """
     check_indexes(
         y_true=y_true,
@@ -102,9 +88,18 @@ def read_inputs(
     groups = make_groups(sensitive_features)
     check_length("sensitive_features", len(groups.codes), "y_pred", len(decided))
     weight = read_weight(sample_weight, len(decided))
-    score = _read_score(y_score, len(decided))
-    labels = _read_labels(truth, decided, pos_label, symmetric, label_argument)
-    return Inputs(labels, groups, weight, score)
+    score = _read_numbers("y_score", y_score, len(decided))
+    if score is not None and not np.isfinite(score).all():
+        bad = score[~np.isfinite(score)][0]
+        raise ValueError(f"y_score must be finite, got {bad:g}; drop or fill these rows.")
+    chosen, y, classes = encode(decided, truth)
+    if len(classes) <= 2:
+        if not symmetric:
+            _check_pos_label(classes, pos_label, label_argument)
+            positive = np.array([int(value == pos_label) for value in classes])
+            chosen, y = positive[chosen], None if y is None else positive[y]
+        classes = ()
+    return Inputs(y, chosen, classes, groups, weight, score)
 
 
 def read_column(name: str, values: Any) -> np.ndarray:
@@ -126,35 +121,27 @@ def read_column(name: str, values: Any) -> np.ndarray:
     return array
 
 
-def read_weight(values: Any, n: int) -> Tensor | None:
+def read_weight(values: Any, n: int) -> np.ndarray | None:
     """Check weights: finite, not negative, not all 0."""
-    if values is None:
+    array = _read_numbers("sample_weight", values, n)
+    if array is None:
         return None
-    array = _one_dimensional("sample_weight", values)
-    check_length("sample_weight", len(array), "y_pred", n)
-    if array.dtype.kind not in "fiub":
-        raise TypeError(f"sample_weight must hold numbers, got values of type {array.dtype}.")
-    array = array.astype(np.float64)
     bad = array[~np.isfinite(array) | (array < 0)]
     if bad.size:
         raise ValueError(f"sample_weight must be finite and at least 0, got {bad[0]:g}.")
     if not array.any():
         raise ValueError("sample_weight must be positive somewhere, got only zeros.")
-    return torch.from_numpy(array)
+    return array
 
 
-def _read_score(values: Any, n: int) -> np.ndarray | None:
+def _read_numbers(name: str, values: Any, n: int) -> np.ndarray | None:
     if values is None:
         return None
-    array = _one_dimensional("y_score", values)
-    check_length("y_score", len(array), "y_pred", n)
+    array = _one_dimensional(name, values)
+    check_length(name, len(array), "y_pred", n)
     if array.dtype.kind not in "fiub":
-        raise TypeError(f"y_score must hold numbers, got values of type {array.dtype}.")
-    array = array.astype(np.float64)
-    bad = array[~np.isfinite(array)]
-    if bad.size:
-        raise ValueError(f"y_score must be finite, got {bad[0]:g}; drop or fill these rows.")
-    return array
+        raise TypeError(f"{name} must hold numbers, got values of type {array.dtype}.")
+    return array.astype(np.float64)
 
 
 def check_length(name: str, found: int, other: str, wanted: int) -> None:
@@ -164,7 +151,16 @@ def check_length(name: str, found: int, other: str, wanted: int) -> None:
 
 
 def check_indexes(**arguments: Any) -> None:
-    """Refuse pandas arguments whose indexes disagree, rather than pair up the wrong rows."""
+    """Refuse pandas arguments whose indexes disagree, rather than pair up the wrong rows.
+
+    Examples
+    --------
+    >>> check_indexes(  # doctest: +ELLIPSIS
+    ...     y_true=pd.Series([0, 1]), y_pred=pd.Series([0, 1], index=[1, 0])
+    ... )
+    Traceback (most recent call last):
+    ValueError: y_pred must have the index of y_true, got another; align them, or pass ...
+    """
     seen: dict[str, pd.Index] = {}
     for name, value in arguments.items():
         parts = value.values() if isinstance(value, Mapping) else (value,)
@@ -174,8 +170,8 @@ def check_indexes(**arguments: Any) -> None:
                 known = seen.setdefault(first, part.index)
                 if len(known) == len(part) and not known.equals(part.index):
                     raise ValueError(
-                        f"{name} must have the same index as {first}, got two that disagree; "
-                        "align them, or pass `.to_numpy()` if the rows do match."
+                        f"{name} must have the index of {first}, got another; align them, or "
+                        "pass `.to_numpy()` if the rows are in the same order."
                     )
 
 
@@ -204,7 +200,7 @@ def _one_dimensional(name: str, values: Any) -> np.ndarray:
 
 def encode(
     decided: np.ndarray, truth: np.ndarray | None
-) -> tuple[Tensor, Tensor | None, tuple[Any, ...]]:
+) -> tuple[np.ndarray, np.ndarray | None, tuple[Any, ...]]:
     """Codes of decisions and labels into the sorted values that occur in either."""
     factors = [pd.factorize(column) for column in (decided, truth) if column is not None]
     values = [np.asarray(uniques).tolist() for _, uniques in factors]
@@ -213,7 +209,7 @@ def encode(
     classes = _sorted({value for found in values for value in found})
     position = {value: code for code, value in enumerate(classes)}
     codes = [
-        torch.from_numpy(np.array([position[value] for value in found])[rows])
+        np.array([position[value] for value in found])[rows]
         for (rows, _), found in zip(factors, values, strict=True)
     ]
     return codes[0], None if truth is None else codes[1], classes
@@ -227,7 +223,7 @@ def _check_shared_values(labels: set[Any], decisions: set[Any]) -> None:
     fine: a model need not decide for every class.
     """
     together, alone = labels | decisions, labels ^ decisions
-    twins = written_twice(together)
+    twins = _written_twice(together)
     if len({isinstance(value, str) for value in together}) > 1:
         why = "text is never equal to any other value"
     elif twins:
@@ -242,14 +238,25 @@ def _check_shared_values(labels: set[Any], decisions: set[Any]) -> None:
     )
 
 
-def written_twice(values: Iterable[Any]) -> tuple[Any, Any] | None:
-    """Two values that differ in case, blanks or the form of a number alone, if there are any.
+def check_spelling(name: str, values: Iterable[Any]) -> None:
+    """Refuse labels that differ in case, blanks or the form of a number alone.
 
     Examples
     --------
-    >>> written_twice(["no", "yes", "Yes "])
-    ('Yes ', 'yes')
+    >>> check_spelling("y", ["no", "yes", "Yes "])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: y must spell every label in one way, got 'Yes ' and 'yes', which would be ...
     """
+    twins = _written_twice(values)
+    if twins:
+        raise ValueError(
+            f"{name} must spell every label in one way, got {twins[0]!r} and {twins[1]!r}, which "
+            "would be two classes; write them alike."
+        )
+
+
+def _written_twice(values: Iterable[Any]) -> tuple[Any, Any] | None:
+    """Two values that differ in case, blanks or the form of a number alone, if there are any."""
     forms: dict[str, Any] = {}
     for value in _sorted(set(values)):
         if forms.setdefault(_spelled(value), value) is not value:
@@ -269,23 +276,6 @@ def _spelled(value: Any) -> str:
 def _listed(values: set[Any], most: int = 5) -> str:
     shown = ", ".join(repr(value) for value in _sorted(values)[:most])
     return f"[{shown}{', ...' if len(values) > most else ''}]"
-
-
-def _read_labels(
-    truth: np.ndarray | None,
-    decided: np.ndarray,
-    pos_label: Any,
-    symmetric: bool,
-    label_argument: str,
-) -> Labels:
-    chosen, y, classes = encode(decided, truth)
-    if len(classes) <= 2:
-        if not symmetric:
-            _check_pos_label(classes, pos_label, label_argument)
-            positive = torch.tensor([int(value == pos_label) for value in classes])
-            chosen, y = positive[chosen], None if y is None else positive[y]
-        classes = ()
-    return Labels(y, chosen, classes)
 
 
 def _check_pos_label(classes: tuple[Any, ...], pos_label: Any, argument: str) -> None:

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apfex.metrics._group_rates import GroupRates, NotEstimableWarning, widest
+from apfex.metrics._not_estimable import NotEstimableWarning
 from apfex.metrics._null import (
     are_classes,
     class_gaps,
     is_exact,
-    largest_gap,
+    noise_floor,
     null_law,
     smoothed,
     statistic,
 )
-from apfex.metrics._pairs import (
-    largest_over_pairs,
-    lower_limit,
-    lower_of_pairs,
-    upper_limit,
-    upper_of_pairs,
-    upper_quantile,
-)
+from apfex.metrics._pairs import lower_end, upper_end
 
 _TIE = 1 - 1e-9  # statistics closer than this are ties that rounding has split
 
@@ -100,7 +92,7 @@ def gap_interval(
     random_state : int, Generator or None
         Equal seeds give equal results, in whatever order the groups come.
     approximate : bool
-        Label of the result, for counts from :func:`effective_counts`.
+        Label of the result, for effective counts of weighted rows.
 
     Returns
     -------
@@ -159,47 +151,6 @@ def gap_interval(
     return largest_interval(x, n, confidence, n_draws, random_state, approximate)
 
 
-def interval_of_rates(
-    tables: Sequence[GroupRates],
-    *,
-    confidence: float = 0.95,
-    n_draws: int = 1999,
-    random_state: int | np.random.Generator | None = 0,
-) -> GapInterval:
-    """Interval of the largest gap over rates, and over their classes, tested together.
-
-    Parameters
-    ----------
-    tables : sequence of GroupRates
-        Of the same groups.
-    confidence, n_draws, random_state
-        As for :func:`gap_interval`.
-
-    Returns
-    -------
-    GapInterval
-        All NaN where one of the rates has no two groups that count; without a warning. Unequal
-        weights make it approximate.
-
-    Examples
-    --------
-    >>> from apfex.groups import make_groups
-    >>> from apfex.rates import count_rows
-    >>> decided, sex = np.repeat([0, 1, 0, 1], [70, 30, 40, 60]), make_groups(["F", "M"] * 100)
-    >>> counts = count_rows(None, decided, sex)
-    >>> interval_of_rates([GroupRates.of(counts, "dp")]).gap
-    0.0
-    """
-    largest = widest(tables)
-    tables = tables if largest.usable.any() else [largest]
-    # A group that does not count has no rows, as far as the interval can tell.
-    x = np.concatenate([np.where(table.counted, table.successes, 0) for table in tables])
-    n = np.concatenate([np.where(table.counted, table.totals, 0) for table in tables])
-    approximate = largest.counts.weight is None
-    found = largest_interval(x, n, confidence, n_draws, random_state, approximate)
-    return replace(found, gap=largest.gap)
-
-
 def largest_interval(
     x: np.ndarray,
     n: np.ndarray,
@@ -215,7 +166,7 @@ def largest_interval(
     if n_tests > 1 and 0 < confidence < 1:
         n_draws = max(n_draws, math.ceil(20 * n_tests / (1 - confidence)) - 1)
     found = [
-        corrected_interval(
+        _corrected_interval(
             x[row][n[row] > 0],
             n[row][n[row] > 0],
             confidence,
@@ -227,10 +178,10 @@ def largest_interval(
         for row in usable
     ]
     rows = [one for one, _ in found]
-    floor = largest_gap([gaps for _, gaps in found])
+    floor = noise_floor([gaps for _, gaps in found])
     if n_tests > 1 and are_classes(x[usable], n[usable], approximate):
         generator = np.random.default_rng(random_state)
-        floor = largest_gap([class_gaps(x[usable], n[usable], n_draws, generator)])
+        floor = noise_floor([class_gaps(x[usable], n[usable], n_draws, generator)])
     return GapInterval(
         gap=max(one.gap for one in rows),
         lower=max(one.lower for one in rows),
@@ -245,7 +196,7 @@ def largest_interval(
     )
 
 
-def corrected_interval(
+def _corrected_interval(
     x: np.ndarray,
     n: np.ndarray,
     confidence: float,
@@ -263,8 +214,8 @@ def corrected_interval(
     _check_settings(confidence, n_draws, rank)
     if len(n) < 2:
         nan = math.nan
-        empty = GapInterval(nan, nan, nan, nan, nan, nan, nan, confidence, len(n), approximate)
-        return empty, np.array([nan])
+        unknown = GapInterval(nan, nan, nan, nan, nan, nan, nan, confidence, len(n), approximate)
+        return unknown, np.array([nan])
     order = np.lexsort((x, n))  # so that the draws do not depend on how groups are numbered
     x, n = x[order], n[order]
     null = null_law(n, int(x.sum()), n_draws, generator)
@@ -276,44 +227,20 @@ def corrected_interval(
     critical = float(np.partition(null.statistics, n_draws - rank)[n_draws - rank])
     rejected = critical < t * _TIE
     as_large = int(np.sum(null.statistics >= t * _TIE))
-    noise_floor, noise_floor_upper = largest_gap([null.gaps])
+    floor, floor_upper = noise_floor([null.gaps])
     found = GapInterval(
         gap=gap,
-        lower=_lower(*told, critical, alpha / n_tests, len(n)) if rejected else 0.0,
-        upper=_upper(*told, alpha),
+        lower=lower_end(*told, critical, alpha / n_tests, len(n)) if rejected else 0.0,
+        upper=upper_end(*told, alpha),
         p_value=min(1.0, n_tests * (1 + as_large) / (n_draws + 1)),
         critical=critical,
-        noise_floor=noise_floor,
-        noise_floor_upper=noise_floor_upper,
+        noise_floor=floor,
+        noise_floor_upper=floor_upper,
         confidence=confidence,
         n_groups=len(n),
         approximate=approximate or not is_exact(n),
     )
     return found, null.gaps
-
-
-def _lower(x: np.ndarray, n: np.ndarray, critical: float, alpha: float, n_groups: int) -> float:
-    """Largest of :func:`lower_of_pairs`, not below 0."""
-    p, s = smoothed(x, n)
-
-    def value(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        high, low = (x[i], n[i]), (x[j], n[j])
-        return lower_of_pairs(high, low, critical=critical, alpha=alpha, n_groups=n_groups)
-
-    return largest_over_pairs(value, p - critical * s, -p - critical * s, 0.0)
-
-
-def _upper(x: np.ndarray, n: np.ndarray, alpha: float) -> float:
-    """Largest of :func:`upper_of_pairs`, not above 1."""
-    (p, s), z = smoothed(x, n), upper_quantile(alpha)
-
-    def value(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        return upper_of_pairs((x[i], n[i]), (x[j], n[j]), alpha=alpha)
-
-    # A root of two squares is at most the sum of what is squared.
-    high = np.maximum(p + z * s, upper_limit((x, n), alpha / 2))
-    low = np.maximum(z * s - p, -lower_limit((x, n), alpha / 2))
-    return min(1.0, largest_over_pairs(value, high, low, -math.inf))
 
 
 def _read_counts(successes: ArrayLike, totals: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -327,8 +254,8 @@ def _read_counts(successes: ArrayLike, totals: ArrayLike) -> tuple[np.ndarray, n
         odd = values[values != np.floor(values)]
         if odd.size or not np.isfinite(values).all():
             raise ValueError(
-                f"{name} must be whole numbers, got {values.tolist()[:5]}; weighted rows go "
-                "through effective_counts first."
+                f"{name} must be whole numbers, got {values.tolist()[:5]}; for weighted rows use "
+                "gap_inference."
             )
     wrong = np.flatnonzero((x < 0) | (x > n))
     if wrong.size:

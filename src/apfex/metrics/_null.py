@@ -59,7 +59,7 @@ def null_law(
     return NullLaw(np.concatenate(statistics), np.concatenate(gaps))
 
 
-def largest_gap(gaps: Sequence[np.ndarray]) -> tuple[float, float]:
+def noise_floor(gaps: Sequence[np.ndarray]) -> tuple[float, float]:
     """Mean and 95% quantile of the largest of independent gaps, from draws of each.
 
     The law of the largest is the product of theirs, so draws need not be paired: those of one

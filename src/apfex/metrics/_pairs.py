@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -54,7 +55,7 @@ def lower_of_pairs(
     (p, s), (q, t) = smoothed(*high), smoothed(*low)
     at_parity = (p - critical * s) - (q + critical * t)
     level = alpha / 2 / (n_groups - 1)
-    below, above = _rate(high) - lower_limit(high, level), upper_limit(low, level) - _rate(low)
+    below, above = _rate(high) - _lower_limit(high, level), _upper_limit(low, level) - _rate(low)
     return np.minimum(at_parity, _rate(high) - _rate(low) - np.hypot(below, above))
 
 
@@ -87,18 +88,42 @@ def upper_of_pairs(high: Counted, low: Counted, *, alpha: float) -> np.ndarray:
     array([0.32])
     """
     (p, s), (q, t) = smoothed(*high), smoothed(*low)
-    above = upper_limit(high, alpha / 2) - _rate(high)
-    below = _rate(low) - lower_limit(low, alpha / 2)
+    above = _upper_limit(high, alpha / 2) - _rate(high)
+    below = _rate(low) - _lower_limit(low, alpha / 2)
     joined = _rate(high) - _rate(low) + np.hypot(above, below)
-    return np.maximum(p - q + upper_quantile(alpha) * np.hypot(s, t), joined)
+    return np.maximum(p - q + _upper_quantile(alpha) * np.hypot(s, t), joined)
 
 
-def upper_quantile(alpha: float) -> float:
+def lower_end(x: np.ndarray, n: np.ndarray, critical: float, alpha: float, n_groups: int) -> float:
+    """Largest of :func:`lower_of_pairs` over the groups with counts [k], not below 0."""
+    p, s = smoothed(x, n)
+
+    def value(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        high, low = (x[i], n[i]), (x[j], n[j])
+        return lower_of_pairs(high, low, critical=critical, alpha=alpha, n_groups=n_groups)
+
+    return _largest_over_pairs(value, p - critical * s, -p - critical * s, 0.0)
+
+
+def upper_end(x: np.ndarray, n: np.ndarray, alpha: float) -> float:
+    """Largest of :func:`upper_of_pairs` over the groups with counts [k], not above 1."""
+    (p, s), z = smoothed(x, n), _upper_quantile(alpha)
+
+    def value(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        return upper_of_pairs((x[i], n[i]), (x[j], n[j]), alpha=alpha)
+
+    # A root of two squares is at most the sum of what is squared.
+    high = np.maximum(p + z * s, _upper_limit((x, n), alpha / 2))
+    low = np.maximum(z * s - p, -_lower_limit((x, n), alpha / 2))
+    return min(1.0, _largest_over_pairs(value, high, low, -math.inf))
+
+
+def _upper_quantile(alpha: float) -> float:
     """Standard errors that the first bound of :func:`upper_of_pairs` adds."""
     return float(norm.ppf(1 - alpha / 10))
 
 
-def lower_limit(counted: Counted, level: float) -> np.ndarray:
+def _lower_limit(counted: Counted, level: float) -> np.ndarray:
     """Rate at which so many successes, or more, have a chance of ``level`` (Clopper, Pearson)."""
     successes, totals = counted
     some = successes > 0
@@ -106,13 +131,13 @@ def lower_limit(counted: Counted, level: float) -> np.ndarray:
     return np.where(some, limit, 0.0)
 
 
-def upper_limit(counted: Counted, level: float) -> np.ndarray:
+def _upper_limit(counted: Counted, level: float) -> np.ndarray:
     """Rate at which so few successes, or fewer, have a chance of ``level``."""
     successes, totals = counted
-    return 1 - lower_limit((totals - successes, totals), level)
+    return 1 - _lower_limit((totals - successes, totals), level)
 
 
-def largest_over_pairs(
+def _largest_over_pairs(
     value: Callable[[np.ndarray, np.ndarray], np.ndarray],
     high: np.ndarray,
     low: np.ndarray,

@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from apfex.groups import make_groups
-from apfex.metrics._group_rates import GroupRates, check_choices, warn_left_out
+from apfex.metrics._group_rates import GroupRates
 from apfex.metrics._inputs import (
     check_indexes,
     check_length,
     encode,
     read_column,
+    read_inputs,
     read_weight,
 )
+from apfex.metrics._not_estimable import warn_left_out
+from apfex.metrics._rate_table import check_choices
 from apfex.metrics._triviality import class_recalls
 from apfex.rates import count_rows
 
@@ -66,15 +69,12 @@ def worst_group_accuracy(
     0.5
     """
     check_choices("accuracy", "intersectional", min_count)
-    check_indexes(y_true=y_true, sensitive_features=sensitive_features, sample_weight=sample_weight)
-    y, decided, _, weight = _read(y_true, y_pred, sample_weight)
-    groups = make_groups(sensitive_features)
-    check_length("sensitive_features", len(groups.codes), "y_pred", len(y))
+    data = read_inputs(y_true, y_pred, sensitive_features, sample_weight, None, symmetric=True)
+    if data.y is None:
+        raise ValueError("y_true must be given for the accuracy of groups, got None.")
     # Right or wrong are labels of their own: classes need not be told apart.
-    right = (y == decided).numpy().astype(np.int64)
-    counts = count_rows(
-        np.ones_like(right), right, groups, None if weight is None else weight.numpy()
-    )
+    right = (data.y == data.decided).astype(np.int64)
+    counts = count_rows(np.ones_like(right), right, data.groups, data.weight)
     table = GroupRates.of(counts, "accuracy", min_count, effective=False)
     warn_left_out([table], min_count, 2, needed=1)
     known = table.counted_rates[table.counted]
@@ -89,5 +89,7 @@ def _read(
     truth, decided = read_column("y_true", y_true), read_column("y_pred", y_pred)
     check_length("y_pred", len(decided), "y_true", len(truth))
     codes, y, classes = encode(decided, truth)
+    weight = read_weight(sample_weight, len(truth))
     assert y is not None
-    return y, codes, len(classes), read_weight(sample_weight, len(truth))
+    weights = None if weight is None else torch.from_numpy(weight)
+    return torch.from_numpy(y), torch.from_numpy(codes), len(classes), weights

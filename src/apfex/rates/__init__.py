@@ -9,7 +9,7 @@ quotient of two sums of counts, defined once in ``RATES``.
 
 from apfex.rates._confusion import ConfusionCounts, ScoreCounts
 from apfex.rates._count_rows import count_rows
-from apfex.rates._index import GroupIndex
+from apfex.rates._group_index import GroupIndex
 from apfex.rates._rates import (
     OTHER_LABEL,
     RATES,

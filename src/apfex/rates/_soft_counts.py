@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from apfex.rates._add_up import add_up
-from apfex.rates._index import GroupIndex
+from apfex.rates._group_index import GroupIndex
 
 
 def soft_counts(

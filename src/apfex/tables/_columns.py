@@ -1,7 +1,7 @@
 """Reading a table: any frame or 2-D array becomes a list of checked, typed columns.
 
-Everything that can be wrong with a table is found here, once, so that summaries and encoders can
-trust the columns they are handed.
+Everything that can be wrong with a table is found here, once, so that encoders can trust the
+columns they are handed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-
-from apfex.tables._masks import unmasked
 
 Kind = Literal["number", "level", "empty"]
 
@@ -68,7 +66,14 @@ class Table:
 
 
 def read_table(X: Any) -> Table:
-    """Check ``X`` and split it into columns."""
+    """Check ``X`` and split it into columns.
+
+    Examples
+    --------
+    >>> table = read_table(pd.DataFrame({"age": [20, 30], "town": ["Bern", None]}))
+    >>> [(column.name, column.kind) for column in table.columns]
+    [('age', 'number'), ('town', 'level')]
+    """
     is_lazy = hasattr(X, "collect")  # asked first: a lazy frame must work to know its columns
     if not is_lazy and getattr(X, "columns", None) is None:
         return _read_array(X)
@@ -207,3 +212,29 @@ def _level_name(level: object) -> str:
 
 def _empty(name: str, n_rows: int) -> Column:
     return Column(name, "empty", np.full(n_rows, np.nan), np.full(n_rows, -1, np.intp), ())
+
+
+def unmasked(values: Any) -> np.ndarray:
+    """An array whose masked entries are missing: NaN among numbers, None among all else.
+
+    ``np.asarray`` alone would bring back whatever lies under a mask.
+
+    Examples
+    --------
+    >>> unmasked(np.ma.masked_equal([1, 2, -99], -99))
+    array([ 1.,  2., nan])
+    >>> unmasked(np.ma.array(["a", "b"], mask=[False, True])).tolist()
+    ['a', None]
+    """
+    if isinstance(values, list | tuple) and any(isinstance(v, np.ma.MaskedArray) for v in values):
+        return np.asarray([None if v is np.ma.masked else unmasked(v) for v in values])
+    if not isinstance(values, np.ma.MaskedArray):
+        return np.asarray(values)
+    hidden = np.ma.getmaskarray(values)
+    if not hidden.any():
+        return np.asarray(values.data)
+    if values.dtype.kind in "fiu":
+        return np.where(hidden, np.nan, values.data)
+    found = values.data.astype(object)
+    found[hidden] = None
+    return found

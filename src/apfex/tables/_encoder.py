@@ -14,9 +14,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from apfex.tables._bins import Bins, choose_edges
-from apfex.tables._codes import CodePlan
 from apfex.tables._columns import Table, match_columns, read_table
 from apfex.tables._plans import (
+    CodePlan,
     DroppedPlan,
     NumberPlan,
     Plan,
@@ -24,7 +24,6 @@ from apfex.tables._plans import (
     plan_from_dict,
     plan_to_dict,
 )
-from apfex.tables._summary import TableSummary, summarise_table
 
 _FORMAT, _VERSION = "apfex.tables.TableEncoder", 1
 
@@ -124,55 +123,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Itself, fitted.
         """
         table = read_table(X)
-        return self._fit(summarise_table(table), table, y)
-
-    def fit_summary(
-        self,
-        summary: TableSummary,
-        X: Any = None,
-        y: ArrayLike | None = None,
-    ) -> Self:
-        """Learn from a merged summary, for tables that are never in memory as a whole.
-
-        Parameters
-        ----------
-        summary : TableSummary
-            Of all training rows.
-        X : data frame or array of shape [rows, columns], optional
-            Some of the rows, from which bins are chosen; used with ``bins`` only.
-        y : array of shape [rows], optional
-            Their labels.
-
-        Returns
-        -------
-        TableEncoder
-            Itself, fitted.
-
-        Examples
-        --------
-        >>> from apfex.tables import TableEncoder, summarise
-        >>> summary = summarise([[1.0], [2.0]]).merge(summarise([[3.0]]))
-        >>> TableEncoder().fit_summary(summary).transform([[2.0]])
-        array([[0.]], dtype=float32)
-        """
-        return self._fit(summary, None if X is None else read_table(X), y)
-
-    def _fit(self, summary: TableSummary, rows: Table | None, y: ArrayLike | None) -> Self:
         self._check_arguments()
-        n_columns = len(summary.columns)
-        if summary.n_rows < 1:
+        if table.n_rows < 1:
             raise ValueError("X must have rows, got 0 sample(s) while a minimum of 1 is required.")
-        if n_columns < 1:
+        if not table.columns:
             raise ValueError(
-                f"X must have columns, got 0 feature(s) (shape=({summary.n_rows}, 0)) while a "
+                f"X must have columns, got 0 feature(s) (shape=({table.n_rows}, 0)) while a "
                 "minimum of 1 is required."
             )
         as_codes = self.categories == "codes"
-        plans = [make_plan(*named, self.min_count, as_codes) for named in summary.columns.items()]
-        by_name = summary.has_names
+        plans = [make_plan(column, self.min_count, as_codes) for column in table.columns]
         if self.bins is not None:
-            plans = self._add_bins(plans, rows, y, by_name)
-        return self._set_plans(plans, by_name)
+            plans = self._add_bins(plans, table, y)
+        return self._set_plans(plans, table.has_names)
 
     def _check_arguments(self) -> None:
         for argument, least in (("min_count", 1), ("max_bins", 2)):
@@ -191,17 +154,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 "(trees find their own) or use categories='one-hot'."
             )
 
-    def _add_bins(
-        self, plans: Sequence[Plan], rows: Table | None, y: ArrayLike | None, by_name: bool
-    ) -> list[Plan]:
+    def _add_bins(self, plans: Sequence[Plan], table: Table, y: ArrayLike | None) -> list[Plan]:
         bins: Bins = "tree" if self.bins == "tree" else "quantile"
-        if rows is None:
-            raise ValueError(f"bins={self.bins!r} needs rows to choose from; pass X as well.")
-        labels = self._labels(y, rows.n_rows)
-        columns = match_columns(rows, [plan.name for plan in plans], by_name)
+        labels = self._labels(y, table.n_rows)
         binned: list[Plan] = []
-        for plan, column in zip(plans, columns, strict=True):
-            if isinstance(plan, NumberPlan) and plan.varies and column.kind == "number":
+        for plan, column in zip(plans, table.columns, strict=True):
+            if isinstance(plan, NumberPlan) and plan.varies:
                 present = ~np.isnan(column.numbers)
                 z = plan.standardise(column.numbers[present])
                 here = None if labels is None else labels[present]

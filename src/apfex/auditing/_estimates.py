@@ -1,16 +1,81 @@
-"""Rates of tiny groups that borrow strength from their parents; never part of a verdict."""
+"""Rates of groups as estimates: a table, intervals, and rates shrunken towards those of parents."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping
 
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from apfex.groups import grouping_name
 from apfex.metrics import GroupRates
 
 
+def rates_frame(
+    table: GroupRates, overall: np.ndarray, shrunken: np.ndarray, confidence: float
+) -> pd.DataFrame:
+    """A row per group, and per class where there are several.
+
+    Parameters
+    ----------
+    overall : array of shape [c, 1]
+        The rate of all rows.
+    shrunken : array of shape [c, k]
+    """
+    lower, upper = wilson_interval(table.rates, table.totals, confidence)
+    frame = table.frame(
+        effective=table.totals,
+        rate=table.rates,
+        lower=lower,
+        upper=upper,
+        difference=table.rates - overall,
+        shrunken=shrunken,
+        in_gap=table.counted,
+    )
+    frame.insert(0, "by", grouping_name(table.counts.groups.attributes) or "overall")
+    frame.insert(2, "of", table.rate)
+    return frame
+
+
+def wilson_interval(
+    rates: np.ndarray, totals: np.ndarray, confidence: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Wilson's score interval; NaN where there are no rows.
+
+    Notes
+    -----
+    The rates p whose score ``|rate - p| / sqrt(p (1 - p) / n)`` is at most z.
+    """
+    z2 = norm.ppf(0.5 + confidence / 2) ** 2
+    n = np.where(totals > 0, totals, np.nan)
+    centre = (rates + z2 / (2 * n)) / (1 + z2 / n)
+    half = np.sqrt(z2 / n * (rates * (1 - rates) + z2 / (4 * n))) / (1 + z2 / n)
+    # Rounding must not leave the rate itself, 0 or 1, outside.
+    return np.clip(centre - half, 0, rates), np.clip(centre + half, rates, 1)
+
+
+def difference_interval(
+    now: np.ndarray,
+    now_totals: np.ndarray,
+    earlier: np.ndarray,
+    earlier_totals: np.ndarray,
+    confidence: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Newcombe's interval of ``now - earlier`` for two independent samples."""
+    low, high = wilson_interval(now, now_totals, confidence)
+    low_before, high_before = wilson_interval(earlier, earlier_totals, confidence)
+    change = now - earlier
+    return (
+        change - np.hypot(now - low, high_before - earlier),
+        change + np.hypot(high - now, earlier - low_before),
+    )
+
+
 def shrunken_rates(
-    table: GroupRates, everyone: GroupRates, parents: dict[str, GroupRates]
+    table: GroupRates, everyone: GroupRates, parents: Mapping[str, GroupRates]
 ) -> np.ndarray:
-    """Empirical Bayes estimates [c, k] of the rates of a grouping.
+    """Empirical Bayes estimates [c, k] of the rates of a grouping; never part of a verdict.
 
     Parameters
     ----------

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from apfex.tables import TableEncoder, TableSummary, summarise
-from apfex.tables._summary import NumberSummary
+from apfex.tables import TableEncoder
 
 NUMBERS = st.one_of(st.none(), st.floats(-1e6, 1e6, allow_subnormal=False))
 LEVELS = st.one_of(st.none(), st.sampled_from(["a", "b", "c", "", "nan"]))
@@ -36,42 +35,10 @@ def people() -> pd.DataFrame:
     )
 
 
-def assert_same_summary(a: TableSummary, b: TableSummary) -> None:
-    assert (a.columns.keys(), a.n_rows) == (b.columns.keys(), b.n_rows)
-    for name, mine in a.columns.items():
-        one, two = vars(mine), vars(b.columns[name])
-        inexact = {"mean", "m2"} & one.keys()
-        assert {k: v for k, v in one.items() if k not in inexact} == {
-            k: v for k, v in two.items() if k not in inexact
-        }
-        for key in inexact:
-            scale = max(1.0, abs(one.get("low", 0)), abs(one.get("high", 0)))
-            assert one[key] == pytest.approx(two[key], rel=1e-9, abs=1e-9 * scale**2)
-
-
-@given(ROWS, st.data())
-def test_parts_merge_into_the_whole_in_any_order(rows, data):
-    cut = data.draw(st.integers(0, len(rows)))
-    a, b = summarise(frame(rows[:cut])), summarise(frame(rows[cut:]))
-    assert_same_summary(a.merge(b), summarise(frame(rows)))
-    assert_same_summary(b.merge(a), summarise(frame(rows)))
-
-
-def test_merging_keeps_the_spread_beside_a_huge_mean():
+def test_the_spread_is_kept_beside_a_huge_mean():
     values = 1e9 + np.arange(1000.0)[:, None]
-    merged = summarise(values[:1])
-    for start in range(1, 1000, 37):
-        merged = merged.merge(summarise(values[start : start + 37]))
-    number = merged.columns["x0"]
-    assert isinstance(number, NumberSummary)
-    assert number.m2 / number.count == pytest.approx(np.var(values), rel=1e-9)
-
-
-def test_merging_refuses_other_columns_and_other_kinds():
-    with pytest.raises(ValueError, match=r"same columns, got \['x1'\]"):
-        summarise([[1.0]]).merge(summarise([[1.0, 2.0]]))
-    with pytest.raises(TypeError, match="'x0' must hold one type"):
-        summarise([[1.0]]).merge(summarise([["a"]]))
+    out = TableEncoder().fit_transform(values)
+    assert out[:, 0] == pytest.approx((values[:, 0] - values.mean()) / values.std(), rel=1e-6)
 
 
 @settings(deadline=None)
@@ -111,16 +78,6 @@ def test_fit_leaves_its_input_alone():
     X = people()
     TableEncoder(min_count=1).fit_transform(X)
     pd.testing.assert_frame_equal(X, people())
-
-
-@given(ROWS)
-def test_a_merged_summary_fits_the_same_encoder(rows):
-    X = frame(rows * 2)
-    whole = TableEncoder(min_count=1).fit(X)
-    half = summarise(frame(rows))
-    merged = TableEncoder(min_count=1).fit_summary(half.merge(half))
-    assert list(merged.get_feature_names_out()) == list(whole.get_feature_names_out())
-    np.testing.assert_allclose(merged.transform(X), whole.transform(X), atol=1e-5)
 
 
 def test_polars_pandas_and_arrays_agree():
@@ -212,11 +169,9 @@ def test_bad_arguments_are_named(arguments, message):
         TableEncoder(**arguments).fit(people())
 
 
-def test_wrong_length_labels_and_summaries_without_rows():
+def test_labels_of_another_length_are_named():
     with pytest.raises(ValueError, match=r"one label per row of X, got shape \(2,\) for 4 rows"):
         TableEncoder(bins="tree").fit(people(), [0, 1])
-    with pytest.raises(ValueError, match="needs rows to choose from"):
-        TableEncoder(bins="quantile").fit_summary(summarise(people()))
 
 
 @pytest.mark.parametrize("X", [[[1e-300], [2e-300]], [[1e150], [-1e150]], [[0.0], [5e-324]]])

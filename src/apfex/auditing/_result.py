@@ -1,0 +1,329 @@
+"""``Audit``: what decisions do to groups, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, final
+
+import numpy as np
+import pandas as pd
+
+from apfex.auditing._diff import AuditChange, change_of_gaps, change_of_rates
+from apfex.auditing._json import as_json, read_json
+from apfex.auditing._plan import plan_rows
+from apfex.auditing._settings import AuditSettings, check_bound, groupings_of
+from apfex.auditing._show import as_html, as_markdown, as_text, plot_gaps
+from apfex.auditing._thresholds import threshold_rates
+from apfex.auditing._verdicts import Tested, ends_of, surely_above
+from apfex.auditing._worst import count_worse_off, worst_groups
+from apfex.groups import grouping_name
+from apfex.rates import ConfusionCounts
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit:
+    """Rates, gaps and verdicts of decisions; made by :func:`audit`.
+
+    Attributes
+    ----------
+    gaps : pandas.DataFrame
+        A row per criterion and grouping: ``criterion``, ``by``, ``gap``, ``lower``, ``upper``,
+        ``noise_floor``, ``p_value``, ``p_adjusted``, ``verdict``.
+    groups : pandas.DataFrame
+        A row per grouping, group and rate (and class, if there are more than two): ``by``,
+        ``group``, ``of`` (the rate's name), ``count`` (rows), ``numerator``, ``denominator``
+        (sums of weights), ``effective`` (the rows that these are worth), ``rate``, ``lower``,
+        ``upper`` (Wilson), ``difference`` (to the rate of all rows), ``shrunken`` (empirical
+        Bayes estimate for tiny groups; no verdict uses it) and ``in_gap`` (False where fewer
+        than ``min_count`` rows count: shown, but left out of the gap).
+    overall : pandas.DataFrame
+        The same columns for all rows.
+    thresholds : pandas.DataFrame or None
+        With scores, a row per threshold, criterion and grouping: ``gap``, ``lowest`` and
+        ``highest`` group with their rates, if scores from the threshold up were favorable.
+    settings : AuditSettings
+    notes : tuple of str
+        What a reader should know.
+
+    Examples
+    --------
+    >>> from apfex import audit
+    >>> sex, decided = ["F"] * 200 + ["M"] * 200, [0, 0, 0, 1] * 50 + [0, 1] * 100
+    >>> result = audit(None, decided, sensitive_features={"sex": sex}, criteria="dp")
+    >>> result.gaps["verdict"].tolist()
+    ['violation']
+    >>> print(result)
+    Audit of 400 decisions, 2 groups of sex; 37.5% favored (label 1); tolerance 0.05, 95% confidence
+    <BLANKLINE>
+    Gaps
+    criterion  by     gap  interval        noise floor  p adjusted  verdict
+    dp         sex  0.250  0.151 to 0.368        0.040       0.001  violation
+    <BLANKLINE>
+    Worst-off groups
+    group  rows  favored  interval        to overall  driven by
+    sex=F   200    25.0%  19.5% to 31.4%       -12.5  sex (others 50.0%)
+    """
+
+    gaps: pd.DataFrame
+    groups: pd.DataFrame
+    overall: pd.DataFrame
+    thresholds: pd.DataFrame | None
+    settings: AuditSettings
+    notes: tuple[str, ...]
+    _counts: ConfusionCounts = field(repr=False)
+    _tested: tuple[Tested, ...] = field(repr=False)
+
+    @property
+    def counts(self) -> ConfusionCounts:
+        """The confusion counts of the full crossing, from which all of it follows."""
+        return self._counts
+
+    @property
+    def n_rows(self) -> int:
+        """Decisions that were audited."""
+        return self._counts.n_rows
+
+    @property
+    def n_groups(self) -> int:
+        """Groups of the crossing that occur."""
+        return len(self._counts.groups)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Sensitive attributes."""
+        return self._counts.groups.attributes
+
+    @property
+    def share_favored(self) -> float:
+        """Share of all rows that get the favorable label."""
+        return self._counts.share_favored
+
+    @property
+    def is_approximate(self) -> bool:
+        """Whether weights differ, so that counts are effective ones and intervals approximate."""
+        return self._counts.weight is None
+
+    @property
+    def n_worse_off(self) -> int:
+        """Groups of the crossing that get the favorable label clearly less often than all.
+
+        The Wilson interval of their rate, corrected for the number of groups (Bonferroni), lies
+        below the rate of all rows.
+        """
+        return count_worse_off(self._counts, self.settings.confidence)
+
+    def worst(
+        self, n: int = 5, *, by: str | Sequence[str] | None = None, only_below: bool = False
+    ) -> pd.DataFrame:
+        """The groups that get the favorable label least, as far as their rows can tell.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+        by : str or sequence of str, optional
+            A grouping as in ``gaps``, or its attributes; the full crossing by default.
+        only_below : bool
+            Leave out groups that get it as often as all rows do, or more often.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``group``, ``count``, ``favored`` (rate of the favorable label), its Wilson interval
+            ``lower`` and ``upper``; ``difference`` to all rows; ``driver``, the attribute in which
+            people who share all others fare better most clearly, and ``others``, their rate; None
+            and NaN where none clearly do. Groups are ranked by their shrunken rate, so that chance
+            among hundreds of small ones does not lead.
+        """
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+            raise ValueError(f"n must be a whole number of at least 1, got {n!r}.")
+        attributes = self.attributes if by is None else self._attributes(by)
+        worst: Any = worst_groups(self._counts, attributes, self.settings.confidence)
+        if only_below:
+            worst = worst[worst["difference"] < -1e-9].reset_index(drop=True)  # not by rounding
+        return worst.head(n)
+
+    def plan(self, max_gap: float | None = None, *, power: float = 0.8) -> pd.DataFrame:
+        """How many more rows, of which groups, would settle what is not settled.
+
+        Parameters
+        ----------
+        max_gap : float, optional
+            The tolerance by default.
+        power : float
+            Chance that so many rows settle the verdict, if the rates are what they seem.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row per group that needs more: ``criterion``, ``by``, ``group``, ``count`` (rows
+            now), ``more_rows`` (infinite where the gap lies at the bound, so that no number
+            settles it), ``expected`` (the verdict that would come out). Empty where all is
+            settled.
+
+        Notes
+        -----
+        Taken for true are the shrunken rates: the raw gap of many small groups is mostly noise.
+        If their gap exceeds the bound, the two groups that lie farthest apart get rows until the
+        lower end passes it; else all groups until the upper end is below it. The law of the
+        ends, given the rows there are, is simulated; the mix of labels within a group is kept.
+        """
+        max_gap = self.settings.tolerance if max_gap is None else max_gap
+        check_bound("max_gap", max_gap)
+        if not 0 < power < 1:
+            raise ValueError(f"power must lie between 0 and 1, got {power}.")
+        return plan_rows(self._tested, max_gap, power, self.settings.min_count)
+
+    def diff(self, earlier: Audit) -> AuditChange:
+        """What changed since an earlier audit of other rows, with intervals.
+
+        Parameters
+        ----------
+        earlier : Audit
+            Of different people: intervals take the two to be independent.
+        """
+        if not isinstance(earlier, Audit):
+            raise TypeError(f"earlier must be an Audit, got {type(earlier).__name__}.")
+        mine, theirs = (_label_kind(one) for one in (self, earlier))
+        if mine != theirs:
+            raise ValueError(
+                f"earlier must be an audit of the same labels ({mine}), got one of {theirs}."
+            )
+        confidence = self.settings.confidence
+        return AuditChange(
+            change_of_gaps(self._tested, earlier._tested, confidence),
+            change_of_rates(self.groups, earlier.groups, confidence),
+        )
+
+    def ends(self, criterion: str, by: str | Sequence[str]) -> pd.DataFrame:
+        """The two groups whose rates make a gap, the lower rate first.
+
+        Parameters
+        ----------
+        criterion : str
+        by : str or sequence of str
+            A grouping as in ``gaps``, or its attributes.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``group``, ``of`` and ``rate``; of several rates or classes those of the widest gap.
+            No rows where the gap is not estimable.
+        """
+        attributes = self._attributes(by)
+        for one in self._tested:
+            if (one.criterion, one.attributes) == (criterion, attributes):
+                return ends_of(one)
+        known = list(dict.fromkeys(one.criterion for one in self._tested))
+        raise ValueError(f"criterion must be one of {known}, got {criterion!r}.")
+
+    def exceeds(self, asked: Iterable[tuple[int, float]]) -> list[bool]:
+        """Whether gaps are surely above bounds, corrected for all that are asked about (Holm).
+
+        The intervals of ``gaps`` hold row by row: of many rows some look like a violation by
+        chance. Here the chance that any gap that is within its bound is called above it is at
+        most one minus the confidence, for all of them together.
+
+        Parameters
+        ----------
+        asked : pairs of a row of ``gaps``, by its place, and a bound
+
+        Returns
+        -------
+        list of bool
+            One for each pair; False where the gap is not estimable.
+
+        Examples
+        --------
+        >>> from apfex import audit
+        >>> sex, decided = ["F"] * 200 + ["M"] * 200, [0, 0, 0, 1] * 50 + [0, 1] * 100
+        >>> result = audit(None, decided, sensitive_features={"sex": sex}, criteria="dp")
+        >>> result.exceeds([(0, 0.05), (0, 0.2)])
+        [True, False]
+        """
+        pairs = [(self._tested[row], bound) for row, bound in asked]
+        return surely_above(pairs, self.settings.confidence)
+
+    def rates_by_threshold(self) -> pd.DataFrame:
+        """Rates of every group over all thresholds of the scores.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``threshold``, ``by``, ``group``, ``of``, ``rate``.
+        """
+        if self._counts.scores is None:
+            gone = "" if self.thresholds is None else "; an audit from JSON no longer has them"
+            raise ValueError(
+                f"y_score must be given to audit for rates by threshold, got None{gone}."
+            )
+        grouped = [self._counts.by(attributes).scores for attributes in self._groupings]
+        scores = [one for one in grouped if one is not None]
+        return threshold_rates(scores, self.settings.rates)
+
+    def to_frame(self, table: Literal["gaps", "groups"] = "gaps") -> pd.DataFrame:
+        """A copy of the gaps, or of the groups."""
+        if table not in ("gaps", "groups"):
+            raise ValueError(f"table must be 'gaps' or 'groups', got {table!r}.")
+        return (self.gaps if table == "gaps" else self.groups).copy()
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Everything as JSON, NaN as null; :meth:`from_json` reads it.
+
+        The keys, of ``schema_version`` 3: ``kind`` ("apfex.audit"), ``schema_version``,
+        ``n_rows``, ``attributes``, ``settings``, ``notes``; ``gaps``, ``overall``, ``groups``,
+        ``worst`` and ``thresholds`` (or null) as lists of rows; ``counts``, from which all of it
+        follows (:meth:`apfex.rates.ConfusionCounts.to_dict`). A change of their meaning raises
+        the version.
+        """
+        return as_json(self, self._counts, indent)
+
+    @staticmethod
+    def from_json(text: str) -> Audit:
+        """An audit from :meth:`to_json`, computed again from its counts.
+
+        Notes and ``thresholds`` are those that were stored. Scores are not stored, so that
+        :meth:`rates_by_threshold` is gone.
+        """
+        return read_json(text)
+
+    def to_html(self, *, max_rows: int = 200) -> str:
+        """A fragment of HTML without scripts; names from data are escaped."""
+        return as_html(self, max_rows)
+
+    def to_markdown(self, *, max_rows: int = 20) -> str:
+        """Tables in Markdown; names from data are escaped."""
+        return as_markdown(self, max_rows)
+
+    def plot(self, ax: Axes | None = None, *, max_rows: int = 30) -> Axes:
+        """Gaps with intervals, noise floor and tolerance, the worst on top; needs matplotlib."""
+        return plot_gaps(self, ax, max_rows)
+
+    def __repr__(self) -> str:
+        """The worst gaps and groups, never a wall; the rest is in the tables."""
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self, 10)
+
+    @property
+    def _groupings(self) -> list[tuple[str, ...]]:
+        return groupings_of(self.attributes)
+
+    def _attributes(self, by: str | Sequence[str]) -> tuple[str, ...]:
+        """Attributes of a grouping that is asked for."""
+        for found in self._groupings:
+            if by == grouping_name(found) if isinstance(by, str) else tuple(by) == found:
+                return found
+        names = [grouping_name(found) for found in self._groupings]
+        raise ValueError(f"by must be one of {names}, got {by!r}.")
+
+
+def _label_kind(audit: Audit) -> str:
+    many = "several classes" if audit._counts.classes else "two"
+    return f"{many}, favorable {audit.settings.favorable_label!r}"

@@ -1,0 +1,250 @@
+"""An audit shown to people: in a terminal, in Markdown, in HTML, and drawn."""
+
+from __future__ import annotations
+
+import html
+import math
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from apfex.auditing._verdicts import VERDICTS, worst_first
+from apfex.groups import grouping_name
+from apfex.plain import printable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from apfex.auditing._result import Audit
+
+Style = Callable[[object], str]
+_NUMBERS = {"gap", "noise floor", "p adjusted", "rows", "favored", "to overall"}
+_COLOURS = {"violation": "C3", "within tolerance": "C2", "inconclusive": "C7"}
+_JOINER = "\u200d"  # holds emoji together
+
+
+def as_text(audit: Audit, most_gaps: int = 8, most_groups: int = 5) -> str:
+    """A screenful at most."""
+    tables = [
+        _gaps_table(audit, most_gaps, lambda name: printable(name, 36)),
+        _worst_table(audit, most_groups, lambda name: printable(name, 44)),
+    ]
+    parts = [_head_of(audit, lambda name: printable(name, 60)), *map(_aligned, tables)]
+    return "\n\n".join([*parts, *(["\n".join(map(printable, audit.notes))] if audit.notes else [])])
+
+
+def as_markdown(audit: Audit, max_rows: int) -> str:
+    """Two tables; names cannot leave their cell."""
+    tables = [
+        _gaps_table(audit, max_rows, _in_markdown),
+        _worst_table(audit, max_rows, _in_markdown),
+    ]
+    parts = [_head_of(audit, _in_markdown), *map(_pipes, tables)]
+    parts += ["\n".join(f"- {_in_markdown(note)}" for note in audit.notes)] if audit.notes else []
+    return "\n\n".join(parts) + "\n"
+
+
+def as_html(audit: Audit, max_rows: int) -> str:
+    """A ``section`` with two tables and the notes."""
+    tables = [make(audit, max_rows, _escaped) for make in (_gaps_table, _worst_table)]
+    notes = "".join(f"<li>{_escaped(note)}</li>" for note in audit.notes)
+    return "\n".join(
+        [
+            '<section class="apfex-audit">',
+            f"<p>{_head_of(audit, _escaped)}</p>",
+            *map(_html_table, tables),
+            *([f"<ul>{notes}</ul>"] if notes else []),
+            "</section>",
+        ]
+    )
+
+
+def plot_gaps(audit: Audit, ax: Axes | None, most: int) -> Axes:
+    """A line per criterion and grouping, the worst on top."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("plot needs matplotlib: pip install 'apfex[plot]'.") from error
+    gaps = worst_first(audit.gaps.dropna(subset=["gap"])).head(most)
+    if ax is None:
+        ax = plt.subplots(figsize=(7, 1.5 + 0.35 * len(gaps)))[1]
+    places = np.arange(len(gaps))[::-1]
+    for verdict, colour in _COLOURS.items():
+        rows = (gaps["verdict"] == verdict).to_numpy()
+        if rows.any():
+            middle, low, high = gaps[["gap", "lower", "upper"]].to_numpy()[rows].T
+            ax.errorbar(
+                middle,
+                places[rows],
+                xerr=np.maximum([middle - low, high - middle], 0),
+                fmt="o",
+                color=colour,
+                capsize=3,
+                label=verdict,
+            )
+    floor = gaps["noise_floor"].to_numpy()
+    ax.plot(floor, places, "|", color="black", markersize=12, label="noise floor")
+    ax.axvline(audit.settings.tolerance, linestyle="--", color="grey", label="tolerance")
+    names = [f"{row['criterion']} by {printable(row['by'], 40)}" for row in gaps.to_dict("records")]
+    ax.set_yticks(places, [name.replace("$", r"\$") for name in names])
+    ax.set(xlabel="gap between groups", ylabel="criterion and grouping")
+    ax.set_title(f"Gaps with {audit.settings.confidence:.4g} intervals")
+    ax.legend()
+    return ax
+
+
+@final
+@dataclass(frozen=True)
+class TextTable:
+    """A title, columns, rows of cells and how many rows are left out."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    left_out: str
+
+
+def _gaps_table(audit: Audit, most: int, style: Style) -> TextTable:
+    """Gaps, the worst first."""
+    gaps = worst_first(audit.gaps)
+    rows = [
+        [
+            row["criterion"],
+            style(row["by"]),
+            _number(row["gap"]),
+            _between(row["lower"], row["upper"]),
+            _number(row["noise_floor"]),
+            _number(row["p_adjusted"]),
+            row["verdict"],
+        ]
+        for row in gaps.head(most).to_dict("records")
+    ]
+    columns = ("criterion", "by", "gap", "interval", "noise floor", "p adjusted", "verdict")
+    return TextTable("Gaps", columns, rows, _left_out(len(gaps), most, ".gaps"))
+
+
+def _worst_table(audit: Audit, most: int, style: Style) -> TextTable:
+    """Groups with the fewest favorable decisions, as far as these are fewer than those of all."""
+    worst = audit.worst(audit.n_groups, only_below=True)
+    rows = [
+        [
+            style(row["group"]),
+            f"{row['count']:,}",
+            _share(row["favored"]),
+            f"{_share(row['lower'])} to {_share(row['upper'])}",
+            _points(row["difference"]),
+            _driver(row, style),
+        ]
+        for row in worst.head(most).to_dict("records")
+    ]
+    columns = ("group", "rows", "favored", "interval", "to overall", "driven by")
+    title = "Worst-off groups"
+    if not audit.n_worse_off:
+        title += ": none is clearly worse off" if rows else ": none, all fare alike"
+    return TextTable(title, columns, rows, _left_out(len(worst), most, ".groups"))
+
+
+def _head_of(audit: Audit, style: Style) -> str:
+    """What was audited, in a line."""
+    settings = audit.settings
+    return (
+        f"Audit of {audit.n_rows:,} decisions, {audit.n_groups:,} groups of "
+        f"{style(grouping_name(audit.attributes))}; {_share(audit.share_favored)} favored (label "
+        f"{style(settings.favorable_label)}); tolerance {settings.tolerance:g}, "
+        f"{100 * settings.confidence:g}% confidence"
+    )
+
+
+def _number(value: Any) -> str:
+    """Three decimals; a dash where unknown."""
+    return "-" if _unknown(value) else f"{value:.3f}"
+
+
+def _between(low: Any, high: Any) -> str:
+    """An interval."""
+    return "-" if _unknown(low) else f"{low:.3f} to {high:.3f}"
+
+
+def _share(value: Any) -> str:
+    """A rate in percent."""
+    return "-" if _unknown(value) else f"{100 * value:.1f}%"
+
+
+def _points(value: Any) -> str:
+    """A difference of rates in percentage points."""
+    return "-" if _unknown(value) else f"{100 * value:+.1f}"
+
+
+def _driver(row: dict[str, Any], style: Style) -> str:
+    if row["driver"] is None or row["driver"] != row["driver"]:
+        return "-"
+    return f"{style(row['driver'])} (others {_share(row['others'])})"
+
+
+def _unknown(value: Any) -> bool:
+    return value is None or math.isnan(value)
+
+
+def _left_out(n: int, shown: int, where: str) -> str:
+    return f"{n - shown:,} more in {where}" if n > shown else ""
+
+
+def _aligned(table: TextTable) -> str:
+    cells = [table.columns, *table.rows]
+    widths = [max(_width(row[at]) for row in cells) for at in range(len(table.columns))]
+    lines = [table.title]
+    for row in cells:
+        padded = [
+            " " * (wide - _width(cell)) + cell
+            if name in _NUMBERS
+            else cell + " " * (wide - _width(cell))
+            for cell, wide, name in zip(row, widths, table.columns, strict=True)
+        ]
+        lines.append("  ".join(padded).rstrip())
+    return "\n".join([*lines, *([table.left_out] if table.left_out else [])])
+
+
+def _pipes(table: TextTable) -> str:
+    rules = ["---:" if name in _NUMBERS else "---" for name in table.columns]
+    lines = [f"| {' | '.join(row)} |" for row in (table.columns, rules, *table.rows)]
+    after = ["", _in_markdown(table.left_out)] if table.left_out else []
+    return "\n".join([f"**{table.title}**", "", *lines, *after])
+
+
+def _html_table(table: TextTable) -> str:
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in table.columns)
+    body = "\n".join(
+        f"<tr{_row_verdict(row)}>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>"
+        for row in table.rows
+    )
+    after = f"\n<p>{html.escape(table.left_out)}</p>" if table.left_out else ""
+    return (
+        f"<table>\n<caption>{html.escape(table.title)}</caption>\n"
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>{after}"
+    )
+
+
+def _row_verdict(row: object) -> str:
+    last = row[-1] if isinstance(row, list) else ""
+    return f' data-verdict="{last}"' if last in VERDICTS else ""
+
+
+def _width(text: str) -> int:
+    """Columns that a text takes in a terminal."""
+    wide = sum(unicodedata.east_asian_width(mark) in "WF" for mark in text)
+    none = sum(unicodedata.combining(mark) > 0 or mark == _JOINER for mark in text)
+    return len(text) + wide - none
+
+
+def _escaped(text: object) -> str:
+    """For HTML: markup and quotes are text, and the direction of a name ends with it."""
+    return f"<bdi>{html.escape(printable(text), quote=True)}</bdi>"
+
+
+def _in_markdown(text: object) -> str:
+    """For a cell of a Markdown table."""
+    safe = html.escape(printable(text), quote=False)
+    return "".join(f"\\{mark}" if mark in "\\|`*_[]~#" else mark for mark in safe)
