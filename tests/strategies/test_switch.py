@@ -5,7 +5,7 @@ import torch
 from tests.strategies.test_contract import history_of
 
 from apfex.strategies import AdaptiveSwitch, StepView
-from apfex.strategies._switch import Choice
+from apfex.strategies import Choice
 
 PCP, AW, PSS = Choice.PCP, Choice.AW, Choice.PSS
 ALIGNED = torch.tensor([[1.0, 0.5], [0.5, 1.0]], dtype=torch.float64)
