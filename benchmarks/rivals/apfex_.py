@@ -67,7 +67,7 @@ def both(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
         replace(p, x=inputs.transform(p.table), feature_types=()) for p in (train, validation, test)
     ]
     settings = replace(settings, validation_fraction=1 / FOLDS)
-    return rules(lambda n, _, seed: inputs.kinds(settings, n, seed))(*parts, seed)
+    return rules(lambda n, _, seed: inputs.learners(settings, n, seed))(*parts, seed)
 
 
 def rules(make_learners: MakeLearners, group_thresholds: bool = False) -> Method:

@@ -1,9 +1,8 @@
 import pytest
 import torch
 
-from apfex.objectives import gaps_of_counts
+from apfex.objectives import Aggregate, gaps_of_counts
 from apfex.objectives._gaps import soft_gaps
-from apfex.objectives._pairs import Aggregate
 from apfex.rates import RATES, GroupIndex, RateName
 
 NAMES: list[RateName] = list(RATES)

@@ -4,8 +4,7 @@ import pytest
 import torch
 from tests.strategies.test_contract import history_of
 
-from apfex.strategies import AdaptiveSwitch, StepView
-from apfex.strategies._switch import Choice
+from apfex.strategies import AdaptiveSwitch, Choice, StepView
 
 PCP, AW, PSS = Choice.PCP, Choice.AW, Choice.PSS
 ALIGNED = torch.tensor([[1.0, 0.5], [0.5, 1.0]], dtype=torch.float64)

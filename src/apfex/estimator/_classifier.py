@@ -120,9 +120,10 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     point_ : int
         The place on the front that ``predict`` uses.
     history_ : pandas.DataFrame or None
-        How the rules of the front came about: a row per step and ``member`` with expected error
-        and gaps (of soft decisions on the training rows), their weights, and the length of the
-        gradient. None with ``search="inprocess"``.
+        How the rules of the front came about: a row per ``member`` and step, in the columns of
+        :meth:`apfex.history.History.to_frame`. Losses are the expected error and the gaps (of soft
+        decisions on the training rows); weights are fixed, so there is no choice of a strategy.
+        None with ``search="inprocess"``.
     fitted_ : Fitted
         All of it as one record: front, encoder, classes, groups, history and features.
     classes_, n_features_in_, feature_names_in_

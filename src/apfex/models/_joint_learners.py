@@ -236,7 +236,7 @@ class ColumnsLearner:
     ----------
     learner : JointLearner
     start, stop : int
-        The learner sees the inputs from ``start`` up to, but not including, ``stop``.
+        Which inputs, as in :class:`ColumnsModel`.
 
     Examples
     --------

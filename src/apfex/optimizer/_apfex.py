@@ -15,15 +15,16 @@ from apfex.history import History
 from apfex.optimizer._accumulation import ScaledSums
 from apfex.optimizer._backward_call import BackwardCall
 from apfex.optimizer._checks import (
+    check_compiled,
     check_processes,
     check_reach,
     check_settings,
     graph_nodes,
+    needs_each_gradient,
     read_constraints,
     read_losses,
     used_parameters,
 )
-from apfex.optimizer._compiled import check_compiled, needs_each_gradient
 from apfex.optimizer._decision import decide_step, finite_gramian
 from apfex.optimizer._grad_scaler import (
     check_scaler,

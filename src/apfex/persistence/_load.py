@@ -68,15 +68,11 @@ def load_model(
 
     Examples
     --------
-    >>> from tempfile import TemporaryDirectory
-    >>> from apfex import APFExClassifier, make_biased
-    >>> data = make_biased(n=400, random_state=0)
-    >>> clf = APFExClassifier(epochs=2, max_gap=1.0, random_state=0)
-    >>> clf = clf.fit(data.X, data.y, sensitive_features=data.sensitive)
-    >>> with TemporaryDirectory() as place:
-    ...     again = load_model(clf.save(f"{place}/model"))
-    >>> again.point == clf.point_, again.arguments["epochs"]
-    (True, 2)
+    >>> try:
+    ...     load_model("no such folder")
+    ... except FileNotFoundError as error:
+    ...     print(error)
+    'no such folder' must be a folder that was saved, got nothing of this name.
     """
     modules = UserModules(factory)
     bundle = read_bundle(folder, kind=KIND, format=FORMAT, oldest=FORMAT)

@@ -43,11 +43,11 @@ def export_onnx(
 
     Examples
     --------
-    >>> from tempfile import TemporaryDirectory
     >>> from apfex import APFExClassifier, make_biased
     >>> data = make_biased(n=400, random_state=0)
     >>> clf = APFExClassifier(epochs=2, max_gap=1.0, random_state=0)
     >>> clf = clf.fit(data.X, data.y, sensitive_features=data.sensitive)
+    >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as place:
     ...     export_onnx(clf.fitted_, 0, f"{place}/first.onnx").name
     'first.onnx'
