@@ -118,6 +118,15 @@ def test_scores_need_a_threshold(apfex, decisions):
     assert (said.code, "--threshold needs numbers" in said.err) == (2, True)
 
 
+def test_what_is_proposed_can_be_typed(apfex, tmp_path):
+    frame = pd.DataFrame({"g": ["a", "b"] * 2, "s": [0.1, 0.25, 0.5, 1.0]})
+    frame["d"] = ["bad", "bad", "good one", "good one"]
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    for column, typed in (("s", "--threshold 0.5"), ("d", "--positive 'good one'")):
+        said = apfex("audit", tmp_path / "d.csv", "--prediction", column, "--sensitive", "g")
+        assert said.err.rstrip().endswith(f"for instance {typed}")
+
+
 def test_rows_without_a_decision_are_not_left_out_unasked(apfex, decisions):
     frame = pd.read_csv(decisions)
     frame.loc[:9, "approved"] = None
@@ -126,6 +135,7 @@ def test_rows_without_a_decision_are_not_left_out_unasked(apfex, decisions):
     said = apfex("audit", decisions, *WITH, "--label", "repaid")
     assert said.code == 2
     assert "no value of approved in 10 and of repaid in 7 of 800 rows" in said.err
+    assert said.err.rstrip().endswith("leave these rows out: --drop-missing")
     said = apfex("audit", decisions, *WITH, "--label", "repaid", "--drop-missing")
     assert "788 rows; 12 without a value dropped" in said.out
 

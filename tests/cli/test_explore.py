@@ -4,13 +4,13 @@ import json
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.cli.conftest import COLUMNS, TRAINING
 from tests.people import people
 
 from apfex.cli._explore import describe_choice, describe_groups
 from apfex.cli._options import read_bins
-from apfex.groups import make_groups
 from apfex.persistence import read_json
 from apfex.runs import GroupCounts
 
@@ -23,7 +23,7 @@ def test_it_tells_what_it_took(apfex, table, tmp_path):
         "hired, positive: hired (",
         "sex (2) x origin (2): 4 groups",
         "5 (3 numbers, 2 text): merit_1, merit_2, town",
-        "225 to fit and choose, 75 held back",
+        "225 to fit and choose, 75 to test",
         "chosen",
         str(tmp_path / "run" / "report.html"),
     ):
@@ -49,14 +49,14 @@ def test_weights_bins_a_favorable_label_and_json(apfex, tmp_path):
     assert "w" not in record["features"]
 
 
-def test_figures_of_the_rows_that_chose_are_named_as_such(finished):
+def test_figures_of_the_validation_rows_are_named_as_such(finished):
     front = read_json(finished / "front.json")
     chosen = front["points"][front["chosen"]]["validation"]["gaps"]["dp"]["gap"]
     front["settings"]["max_gap"] = {"dp": 1.0}
-    assert "within --max-gap (dp 1) on the rows that chose it" in describe_choice(front)
+    assert "within --max-gap (dp 1) on the validation rows" in describe_choice(front)
     front["settings"]["max_gap"] = {"dp": -1.0}
     said = describe_choice(front)
-    assert "none is within --max-gap (dp -1) on the rows that chose it; there this one is " in said
+    assert "none is within --max-gap (dp -1) on the validation rows; there this one is " in said
     assert f"nearest (dp {chosen:.3f})" in said
 
 
@@ -71,10 +71,25 @@ def test_bins_are_read():
 
 
 def test_groups_in_words():
-    groups = make_groups({"sex": ["F", "M", "M"], "race": ["\u202eB", "B", "B"]})
-    said = describe_groups(GroupCounts.of(groups))
+    groups = GroupCounts({"sex": 2, "race": 2}, 2, "sex=F, race=\u202eB", 1)
+    said = describe_groups(groups)
     assert said.startswith("sex (2) x race (2): 2 groups, the smallest has 1 row (sex=F")
     assert "\u202e" not in said
+
+
+@pytest.mark.parametrize(
+    ("names", "typed"),
+    [
+        (["day", "tags"], "--drop day,tags"),
+        (["row", "the name"], "--drop row --drop 'the name'"),
+        (["a,b"], "--drop a,b"),
+    ],
+)
+def test_what_is_proposed_can_be_typed(apfex, tmp_path, names, typed):
+    frame = people().assign(**dict.fromkeys(names, pd.Timestamp("2024-01-31")))
+    frame.to_parquet(tmp_path / "p.parquet")
+    said = apfex("explore", tmp_path / "p.parquet", *COLUMNS, "--out", tmp_path / "run")
+    assert said.err.rstrip().endswith(f"Leave them out: {typed}")
 
 
 BAD = {

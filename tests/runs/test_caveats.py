@@ -8,7 +8,7 @@ from tests.people import COLUMNS, TRAINING, people
 
 from apfex import explore
 from apfex.persistence import read_json
-from apfex.runs._checks import find_caveats
+from apfex.runs._caveats import find_caveats
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ POINTS = {
     "both smaller": ([of("dp", 0.03, 0, "inconclusive"), of("tpr", 0.1, 0, "inconclusive")], []),
     "the other larger, and above": (
         [of("dp", 0.03, 0, "inconclusive"), of("tpr", 0.28, 0.2, "violation")],
-        ["tpr gap of 0.280 by sex x race on the rows held back, clearly above the tolerance 0.05 "
+        ["tpr gap of 0.280 by sex x race on the test rows, clearly above the tolerance 0.05 "
          "and clearly larger than at point 0 (0.140)."],
     ),
     "above, and hardly larger": (

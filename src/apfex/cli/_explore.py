@@ -65,7 +65,7 @@ def explore(
     points: Annotated[int, typer.Option(help="The most that the front keeps.", min=1)] = 16,
     seed: Annotated[int, typer.Option(help="The same seed, the same run.", min=0)] = 0,
     test_fraction: Annotated[
-        float, typer.Option(help="Share of rows held back for the report.", metavar="SHARE")
+        float, typer.Option(help="Share of rows to test on, for the report.", metavar="SHARE")
     ] = 0.25,
     tolerance: options.Tolerance = 0.05,
     confidence: options.Confidence = 0.95,
@@ -74,33 +74,13 @@ def explore(
     json: options.Json = False,
 ) -> None:
     """Train the front of accuracy and fairness of a table, and write a report and the model."""
-    from apfex.runs import explore, free_place
+    given = options.arguments(locals())
+    from apfex.runs import explore, free_folder
 
     screen = Screen(json)
-    place = free_place(out, source)
+    folder = free_folder(out, source)
     screen.aside(f"Reading {printable(source)} ...")
-    run = explore(
-        source,
-        label=label,
-        positive=positive,
-        favorable=favorable,
-        sensitive=sensitive or (),
-        bins=options.read_bins(bins),
-        drop=drop or (),
-        weight=weight,
-        criteria=criteria,
-        max_gap=options.read_max_gap(max_gap),
-        model=model.value,
-        search=search.value,
-        points=points,
-        seed=seed,
-        test_fraction=test_fraction,
-        tolerance=tolerance,
-        confidence=confidence,
-        encoding=encoding,
-        out=place,
-        **_telling(screen),
-    )
+    run = explore(**given, out=folder, **_telling(screen))
     show_run(run, screen)
     screen.finish(_document(run))
 
@@ -114,11 +94,11 @@ def rerun(
     json: options.Json = False,
 ) -> None:
     """Repeat a run on the same data into a new folder, and say whether it comes out the same."""
-    from apfex.runs import free_place, load_run, rerun
+    from apfex.runs import free_folder, load_run, rerun
 
     screen = Screen(json)
     name = load_run(run).record["data"]["name"]
-    done = rerun(run, data=data, out=free_place(out, name), **_telling(screen))
+    done = rerun(run, data=data, out=free_folder(out, name), **_telling(screen))
     show_run(done.run, screen)
     screen.say()
     if done.same:
@@ -159,7 +139,7 @@ def _telling(screen: Screen) -> dict[str, Any]:
             screen.aside(f"Training on {data.fit_rows:,} rows ... (Ctrl-C stops; nothing is kept)")
         else:
             screen.aside(
-                f"Measuring every point on {data.test_rows:,} rows held back ... (Ctrl-C keeps the "
+                f"Measuring every point on {data.test_rows:,} test rows ... (Ctrl-C keeps the "
                 "model)"
             )
 
@@ -179,11 +159,11 @@ def _show_data(data: RunData, screen: Screen) -> None:
     screen.facts(
         {
             "Data": f"{data.description}, {data.rows:,} rows{dropped}",
-            "Label": f"{label} {printable(data.positive, 40)} ({100 * data.share_positive:.1f}%); "
+            "Label": f"{label} {printable(data.positive, 40)} ({100 * data.base_rate:.1f}%); "
             f"favorable: {printable(data.favorable, 40)}",
             "Groups": describe_groups(data.groups),
             "Features": f"{len(names)} ({kinds}): {', '.join(names[:_FEATURES])}{more}",
-            "Rows": f"{data.fit_rows:,} to fit and choose, {data.test_rows:,} held back",
+            "Rows": f"{data.fit_rows:,} to fit and choose, {data.test_rows:,} to test",
         }
     )
 
@@ -223,23 +203,23 @@ def describe_choice(described: Mapping[str, Any]) -> str:
     said = ", ".join(f"{name} {limit:g}" for name, limit in bounds.items())
     if all(gaps[name] <= limit for name, limit in bounds.items()):
         why = f"the most accurate of those within --max-gap ({said})"
-        return f"point {place}: {why} on the rows that chose it"
+        return f"point {place}: {why} on the validation rows"
     found = ", ".join(f"{name} {gaps[name]:.3f}" for name in bounds)
     return (
-        f"point {place}: none is within --max-gap ({said}) on the rows that chose it; there this "
+        f"point {place}: none is within --max-gap ({said}) on the validation rows; there this "
         f"one is nearest ({found})"
     )
 
 
 def show_front(described: Mapping[str, Any], screen: Screen) -> None:
-    """A row per point, on the rows held back; gaps are those of the crossing, with intervals."""
+    """A row per point, on the test rows; gaps are those of the crossing, with intervals."""
     crossing = described["levels"][-1]["by"]
     criteria = [criterion["key"] for criterion in described["criteria"]]
     confidence = described["settings"]["confidence"]
     screen.say()
     screen.say(
         f"Front of {len(described['points'])} points by {printable(crossing, 60)}, on "
-        f"{described['rows']:,} rows held back, {100 * confidence:g}% intervals"
+        f"{described['rows']:,} test rows, {100 * confidence:g}% intervals"
     )
     rows = []
     for point in described["points"]:

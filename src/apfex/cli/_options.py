@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -73,6 +73,13 @@ Out = Annotated[
 ]
 
 
+def arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
+    """What was typed for a command, as the function of :mod:`apfex.runs` takes it."""
+    read = {"bins": read_bins, "max_gap": read_max_gap, "model": str, "search": str}
+    given = {name: read.get(name, lambda value: value)(value) for name, value in typed.items()}
+    return {name: value for name, value in given.items() if name not in ("out", "json")}
+
+
 def read_bins(given: Sequence[str] | None) -> dict[str, list[float]]:
     """``age=25,45,65``: where a column of numbers is cut."""
     found = {}
@@ -104,8 +111,8 @@ def read_max_gap(text: str | None) -> float | dict[str, float] | None:
 
 def told(problem: BaseException) -> str:
     """The message of an error or warning, with options where Python has arguments."""
-    in_words = getattr(problem, "told", None)  # of apfex.runs, which is not imported for that
-    return str(problem) if in_words is None else in_words(spelled)
+    text = getattr(problem, "text", None)  # of apfex.runs, which is not imported for that
+    return text(spelled) if callable(text) else str(problem)
 
 
 def spelled(part: Any) -> str:

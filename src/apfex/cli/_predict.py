@@ -54,7 +54,7 @@ def predict(
     )
     say = screen.say if done.out is not None else screen.aside
     say(
-        f"{done.rows:,} rows decided by point {done.point}: {100 * done.share_positive:.1f}% "
+        f"{done.rows:,} rows decided by point {done.point}: {100 * done.selection_rate:.1f}% "
         f"{printable(found.record['words'][1], 40)}; columns {' and '.join(done.columns)} added in "
         f"{done.out or 'stdout'}"
     )

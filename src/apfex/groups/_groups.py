@@ -142,8 +142,11 @@ class Groups:
             for subset in combinations(self.attributes, size):
                 yield self.parent(subset)
 
-    def take(self, rows: np.ndarray) -> Groups:
-        """The same groups for some of the rows; a group may then be empty."""
+    def take(self, rows: np.ndarray, *, drop_empty: bool = False) -> Groups:
+        """The same groups for some of the rows; one that is then empty stays, unless dropped."""
+        if drop_empty and len(np.unique(self.codes[rows])) < len(self):
+            cells = zip(self.attributes, self.levels, self.cells[self.codes[rows]].T, strict=True)
+            return make_groups({name: levels.take(column) for name, levels, column in cells})
         return Groups(self.codes[rows], self.attributes, self.levels, self.cells, self._keys)
 
     def memberships(self, dtype: torch.dtype = torch.float32) -> Tensor:

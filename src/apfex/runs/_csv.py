@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, final
 
-from apfex.runs._errors import Argument, RunError
+from apfex.runs._errors import ArgumentHint, RunError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,7 +65,7 @@ def read_dialect(path: Path, encoding: str | None) -> Dialect:
     if "\0" in head[0]:
         raise RunError(
             f"{path} is not plain text; if it is UTF-16 without a mark, say so: ",
-            Argument("encoding", "utf-16-le"),
+            ArgumentHint("encoding", "utf-16-le"),
         )
     separator = max(_SEPARATORS, key=lambda mark: (_count(head[0], mark), mark == ","))
     rows = list(csv.reader(head, delimiter=separator))
@@ -181,7 +181,7 @@ def unreadable(path: Path, encoding: str, error: Exception) -> RunError:
     return RunError(
         f"{path} is not {encoding.upper().removesuffix('-SIG')} text; name its encoding, for "
         "instance ",
-        Argument("encoding", "cp1252"),
+        ArgumentHint("encoding", "cp1252"),
         " (Windows) or latin-1, or save it as UTF-8.",
         found=encoding.upper().removesuffix("-SIG"),
     )
@@ -201,7 +201,7 @@ def _check(encoding: str) -> str:
         return codecs.lookup(encoding).name
     except LookupError as error:
         raise RunError(
-            Argument("encoding"),
+            ArgumentHint("encoding"),
             " must be one that Python knows, such as utf-8, cp1252, latin-1 or utf-16, got "
             f"'{encoding}'.",
             found=encoding,

@@ -1,4 +1,4 @@
-"""What a user can put right: errors and warnings that carry what they are about as data."""
+"""Errors and warnings of this room: sentences for people, with what they are about as data."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from typing import Any, final
 
 from apfex.plain import printable
 
-_NAMED = 12
-
 
 @final
 @dataclass(frozen=True)
-class Argument:
-    """An argument of a function of this room, and a value where one is proposed.
+class ArgumentHint:
+    """The name of an argument in a message, with a value where one is proposed.
 
     A message shows it as Python has it; the command line shows it as its option.
 
     Examples
     --------
-    >>> print(Argument("label"), Argument("drop", ["id"]))
+    >>> print(ArgumentHint("label"), ArgumentHint("drop", ["id"]))
     label drop=['id']
     """
 
@@ -36,12 +34,12 @@ class Argument:
 
 @final
 @dataclass(frozen=True)
-class Predicting:
-    """How a run that is in a folder decides for new rows.
+class PredictHint:
+    """How to predict with the run in a folder, in a message.
 
     Examples
     --------
-    >>> print(Predicting(Path("people")))
+    >>> print(PredictHint(Path("people")))
     load_run('people').predict(...)
     """
 
@@ -52,23 +50,23 @@ class Predicting:
         return f"load_run({str(self.folder)!r}).predict(...)"
 
 
-Part = str | Argument | Predicting
+Part = str | ArgumentHint | PredictHint
 
 
-class Told(Exception):
-    """A message in parts: text, and what its reader would type."""
+class _Message(Exception):
+    """A message in parts: text, and hints that are spelled as its reader types them."""
 
     def __init__(self, *parts: Part, found: Any = None, suggestion: str | None = None) -> None:
         self.parts, self.found, self.suggestion = parts, found, suggestion
-        self.argument = next((part.name for part in parts if isinstance(part, Argument)), None)
-        super().__init__(self.told())
+        self.argument = next((part.name for part in parts if isinstance(part, ArgumentHint)), None)
+        super().__init__(self.text())
 
-    def told(self, spell: Callable[[Any], str] = str) -> str:
-        """The message, with arguments spelled as its reader types them; names are only text."""
+    def text(self, spell: Callable[[Any], str] = str) -> str:
+        """The message, with hints as ``spell`` writes them; names from data are only text."""
         return "".join(printable(p if isinstance(p, str) else spell(p)) for p in self.parts)
 
 
-class RunError(Told, ValueError):
+class RunError(_Message, ValueError):
     """What was asked for cannot be done; the message says what to change.
 
     Attributes
@@ -82,7 +80,7 @@ class RunError(Told, ValueError):
     """
 
 
-class RunWarning(Told, UserWarning):
+class RunWarning(_Message, UserWarning):
     """Something to look at before a run is relied upon.
 
     Attributes
@@ -99,7 +97,7 @@ def named(*arguments: str) -> list[Part]:
     parts: list[Part] = []
     for place, name in enumerate(arguments):
         parts += [" and " if place == len(arguments) - 1 else ", "] if place else []
-        parts.append(Argument(name))
+        parts.append(ArgumentHint(name))
     return parts
 
 
@@ -120,7 +118,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return by_form[near[0]] if near else None
 
 
-def listed(names: Sequence[str], most: int = _NAMED) -> str:
+def listed(names: Sequence[str], most: int = 12) -> str:
     """Some names, and how many more there are."""
     some = ", ".join(printable(name, 40) for name in names[:most])
     return some if len(names) <= most else f"{some} and {len(names) - most:,} more"

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from apfex.plain import printable
-from apfex.runs._columns import Kind
-from apfex.runs._errors import Argument, Predicting, RunError, RunWarning
+from apfex.runs._columns import FeatureType
+from apfex.runs._errors import ArgumentHint, PredictHint, RunError, RunWarning
 from apfex.runs._settings import fits
 
 MODEL, FRONT, AUDIT, REPORT, RUN = "model", "front.json", "audit.json", "report.html", "run.json"
@@ -26,14 +26,14 @@ _PACKAGES = ("apfex", "numpy", "pandas", "pyarrow", "scikit-learn", "scipy", "to
 _TREES = ("xgboost", "xgboost-cpu")
 
 
-def free_place(out: str | os.PathLike[str] | None, name: str = "run") -> Path:
+def free_folder(out: str | os.PathLike[str] | None, name: str = "run") -> Path:
     """Where a run goes: where the user says, if nothing is there, or ``apfex-NAME`` with a number.
 
     Nothing is ever replaced.
 
     Examples
     --------
-    >>> free_place(None, "some/where/people.csv").name.startswith("apfex-people")
+    >>> free_folder(None, "some/where/people.csv").name.startswith("apfex-people")
     True
     """
     if out is None:
@@ -46,7 +46,7 @@ def free_place(out: str | os.PathLike[str] | None, name: str = "run") -> Path:
     if place.exists() or place.is_symlink():
         raise RunError(
             f"{place} exists already; name another folder (",
-            Argument("out"),
+            ArgumentHint("out"),
             "), or remove it.",
             found=place,
         )
@@ -68,7 +68,7 @@ def new_folder(place: Path) -> Iterator[Path]:
         if (draft / MODEL).is_dir():
             kept = _kept(draft, place)
             said = "Not finished: there is no report, but the model is whole: "
-            warnings.warn(RunWarning(said, Predicting(kept), found=kept), stacklevel=2)
+            warnings.warn(RunWarning(said, PredictHint(kept), found=kept), stacklevel=2)
         else:
             shutil.rmtree(draft, ignore_errors=True)
             if isinstance(error, KeyboardInterrupt):
@@ -84,7 +84,7 @@ def _draft(place: Path) -> Path:
         raise RunError(
             f"{place} cannot be made: {getattr(error, 'strerror', None) or error}; name another "
             "folder (",
-            Argument("out"),
+            ArgumentHint("out"),
             ").",
             found=place,
         ) from error
@@ -189,13 +189,30 @@ def read_record(
     return file.parent, record
 
 
+def report_path(folder: Path | None, path: str | os.PathLike[str] | None) -> Path:
+    """Where a page is written: where the user says, or in the folder of the run."""
+    if path is not None:
+        return Path(path)
+    if folder is None:
+        raise RunError(
+            ArgumentHint("path"),
+            " must name a file, as this run is not stored in a folder; save makes one.",
+        )
+    return folder / REPORT
+
+
+def is_finished(record: Mapping[str, Any]) -> bool:
+    """Whether points were measured; a record that does not say so is whole."""
+    return record.get("finished", True) in (True, None)
+
+
 def check_finished(record: Mapping[str, Any], folder: Path) -> None:
     """Refuse a run that was stopped with its model whole, but nothing measured."""
-    if not record.get("finished", True):
+    if not is_finished(record):
         raise RunError(
             f"{folder} was stopped before its points were measured: it has no figures and no "
             "report, only the model, with which this works: ",
-            Predicting(folder),
+            PredictHint(folder),
             ". Explore the data again for the rest.",
         )
 
@@ -208,8 +225,9 @@ def _writer(record: Mapping[str, Any]) -> str:
 def _check_shape(record: Mapping[str, Any], file: Path) -> None:
     """Refuse a record that lacks parts, or has others, with the first that is wrong."""
     is_front = record.get("command") == "explore"
-    is_whole = is_front and record.get("finished", True) in (True, None)
-    rules = {**_EVERY, **(_EXPLORE if is_front else {}), **(_FINISHED if is_whole else {})}
+    rules = dict(_EVERY)
+    if is_front:
+        rules |= _EXPLORE | (_FINISHED if is_finished(record) else {})
     for part, (hint, wanted) in rules.items():
         value: Any = record
         for name in part.split("."):
@@ -241,7 +259,7 @@ _EVERY: dict[str, tuple[Any, str]] = {
 _EXPLORE: dict[str, tuple[Any, str]] = {
     "classes": (Sequence[str | int], "two labels"),
     "words": (Sequence[str], "the words for two labels"),
-    "features": (Mapping[str, Kind], "columns, each number, text or boolean"),
+    "features": (Mapping[str, FeatureType], "columns, each number, text or boolean"),
 }
 _FINISHED: dict[str, tuple[Any, str]] = {
     "results.point": (int, "the place of a point"),

@@ -15,10 +15,10 @@ import numpy as np
 
 from apfex.plain import printable
 from apfex.runs._audit import AuditRun, load_audit
-from apfex.runs._checks import Caveat, find_caveats
+from apfex.runs._caveats import Caveat, find_caveats
+from apfex.runs._columns import read_features
 from apfex.runs._data import RunData
-from apfex.runs._errors import Argument, RunError, RunWarning
-from apfex.runs._files import Table, open_table
+from apfex.runs._errors import ArgumentHint, RunError, RunWarning
 from apfex.runs._folder import (
     AUDIT,
     FRONT,
@@ -26,11 +26,14 @@ from apfex.runs._folder import (
     REPORT,
     RUN,
     check_finished,
-    free_place,
+    free_folder,
+    is_finished,
     new_folder,
     read_record,
+    report_path,
 )
-from apfex.runs._predict import Predicted, check_new, read_features, target_of, write_rows
+from apfex.runs._predictions import PredictedFile, check_new, target_of, write_rows
+from apfex.runs._tables import Table, open_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,11 +73,11 @@ class Run:
     @property
     def is_finished(self) -> bool:
         """Whether its points were measured; one that was stopped can only predict."""
-        return bool(self.record.get("finished", True))
+        return is_finished(self.record)
 
     @property
     def front(self) -> Front:
-        """The front, with the figures of the rows that chose its points."""
+        """The front, with the figures of the validation rows."""
         return self.classifier.front_
 
     @cached_property
@@ -84,7 +87,7 @@ class Run:
 
     @cached_property
     def described(self) -> Mapping[str, Any]:
-        """What the page shows: every point, measured on rows held back."""
+        """What the page shows: every point, measured on the test rows."""
         from apfex.persistence import read_json
 
         if self._described is not None:
@@ -94,7 +97,7 @@ class Run:
 
     @cached_property
     def audit(self) -> Audit:
-        """The audit of the chosen point on rows held back."""
+        """The audit of the chosen point on the test rows."""
         from apfex.auditing import Audit
 
         if self._audit is not None:
@@ -109,14 +112,14 @@ class Run:
 
     @property
     def caveats(self) -> tuple[Caveat, ...]:
-        """Gaps of the chosen point, on rows held back, that are a reason to look twice."""
+        """Gaps of the chosen point, on the test rows, that are a reason to look twice."""
         return find_caveats(self.described)
 
     def report(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Write the page of the front; by default that of the folder again, by this version."""
         from apfex.report import write_front_page
 
-        return write_front_page(self.described, self._home / REPORT if path is None else path)
+        return write_front_page(self.described, report_path(self.folder, path))
 
     def predict(
         self, rows: Any, *, point: int | None = None, encoding: str | None = None
@@ -154,7 +157,7 @@ class Run:
         prefix: str = "",
         force: bool = False,
         encoding: str | None = None,
-    ) -> Predicted:
+    ) -> PredictedFile:
         """Write a copy of a table with a decision and its probability in every row.
 
         Parameters
@@ -171,7 +174,7 @@ class Run:
 
         Returns
         -------
-        Predicted
+        PredictedFile
 
         Notes
         -----
@@ -180,22 +183,19 @@ class Run:
         """
         classifier = self._at(point)
         table = open_table(rows, encoding)
-        target = (
-            target_of(out, table, force)
-            if out is None or isinstance(out, str | os.PathLike)
-            else out
-        )
+        is_stream = out is not None and not isinstance(out, str | os.PathLike)
+        target = out if is_stream else target_of(out, table, force)
         names = (f"{prefix}prediction", f"{prefix}probability")
         check_new(table, names)
         decided = dict(zip(names, self._decide(classifier, table).values(), strict=True))
         made_safe = write_rows(table, decided, target)
-        share = float((decided[names[0]] == self.record["words"][1]).mean())
-        return Predicted(
+        is_positive = decided[names[0]] == self.record["words"][1]
+        return PredictedFile(
             out=target if isinstance(target, Path) else None,
-            rows=len(decided[names[0]]),
+            rows=len(is_positive),
             point=classifier.point_,
             columns=names,
-            share_positive=share,
+            selection_rate=float(is_positive.mean()),
             cells_made_safe=made_safe,
         )
 
@@ -212,7 +212,7 @@ class Run:
         Path
             Of the folder, which :func:`load_run` reads.
         """
-        place = free_place(folder)
+        place = free_folder(folder)
         with new_folder(place) as draft:
             self.classifier.save(draft / MODEL)
             self._write(draft, place)
@@ -233,7 +233,7 @@ class Run:
         X = read_features(table, self.record["features"])
         if not self.is_finished:
             said = (
-                f"{self._home} was stopped before its points were measured on rows held back: "
+                f"{self._home} was stopped before its points were measured on test rows: "
                 "nobody knows how well, and how fairly, they decide."
             )
             warnings.warn(RunWarning(said), stacklevel=3)
@@ -249,7 +249,7 @@ class Run:
             return self.classifier
         if not 0 <= point < len(self.front):
             raise RunError(
-                Argument("point"),
+                ArgumentHint("point"),
                 f" must be from 0 to {len(self.front) - 1}, the points of "
                 f"{self.folder or 'the run'}, got {point}.",
                 found=point,
@@ -270,11 +270,7 @@ class Run:
 
     @property
     def _home(self) -> Path:
-        if self.folder is None:
-            raise RunError(
-                Argument("path"),
-                " must name a file, as this run is not stored in a folder; run.save makes one.",
-            )
+        assert self.folder is not None  # what is not in memory was stored
         return self.folder
 
 

@@ -1,4 +1,4 @@
-"""What a user should look at: leaks and identifiers in the data, gaps of the chosen point."""
+"""Checks of the data: features that give the label away, and columns that only name rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from apfex.plain import printable
+from apfex.runs._columns import is_numeric
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,50 +53,6 @@ class Leak:
     covered: float
 
 
-@final
-@dataclass(frozen=True)
-class Caveat:
-    """A gap of the chosen point, on rows held back, that is a reason to look twice.
-
-    Attributes
-    ----------
-    point : int
-    criterion, by : str
-        Of the gap, on the crossing of all sensitive columns.
-    gap, tolerance : float
-    is_above : bool
-        Whether it is clearly above the tolerance, by its verdict.
-    has_grown : bool
-        Whether it is clearly larger than at the point that it is compared with: the lower end of
-        the interval is above the gap there.
-    start : int
-        The point that it is compared with.
-    start_gap : float or None
-        The gap there; None where it is not estimable, or the point is the same.
-    """
-
-    point: int
-    criterion: str
-    by: str
-    gap: float
-    tolerance: float
-    is_above: bool
-    has_grown: bool
-    start: int
-    start_gap: float | None
-
-    def __str__(self) -> str:
-        """In words."""
-        reasons = [f"clearly above the tolerance {self.tolerance:g}"] if self.is_above else []
-        if self.start_gap is not None and self.gap > self.start_gap:
-            word = "clearly larger" if self.has_grown else "larger"
-            reasons.append(f"{word} than at point {self.start} ({self.start_gap:.3f})")
-        return (
-            f"Point {self.point} has a {self.criterion} gap of {self.gap:.3f} by "
-            f"{printable(self.by, 60)} on the rows held back, {' and '.join(reasons)}."
-        )
-
-
 def find_leaks(X: pd.DataFrame, y: np.ndarray, seed: int = 0) -> list[Leak]:
     """Features whose values alone tell one label, in rows that were not looked at to find them.
 
@@ -122,13 +78,13 @@ def find_leaks(X: pd.DataFrame, y: np.ndarray, seed: int = 0) -> list[Leak]:
     ]
 
 
-def find_identifiers(X: pd.DataFrame, kinds: Mapping[str, str]) -> list[str]:
+def find_identifiers(X: pd.DataFrame, types: Mapping[str, str]) -> list[str]:
     """Columns that name rows, in the order of the file.
 
     Parameters
     ----------
     X : DataFrame with n rows
-    kinds : mapping from column to "number", "text" or "boolean"
+    types : mapping from column to "number", "text" or "boolean"
 
     Notes
     -----
@@ -140,35 +96,10 @@ def find_identifiers(X: pd.DataFrame, kinds: Mapping[str, str]) -> list[str]:
     found = []
     for name, column in X.items():
         values = column.dropna()
-        check = checks.get(kinds[str(name)])
+        check = checks.get(types[str(name)])
         if check is not None and len(values) >= _LEAST_VALUES and check(values):
             found.append(str(name))
     return found
-
-
-def find_caveats(described: Mapping[str, Any]) -> tuple[Caveat, ...]:
-    """Gaps that are clearly above the tolerance, or clearly larger than at the starting point."""
-    chosen, start = (described["points"][described[key]] for key in ("chosen", "baseline"))
-    crossing, tolerance = described["levels"][-1]["by"], described["settings"]["tolerance"]
-    before = {gap["criterion"]: gap["gap"] for gap in start["gaps"] if gap["by"] == crossing}
-    found = []
-    for gap in chosen["gaps"]:
-        if gap["by"] != crossing or gap["gap"] is None:
-            continue
-        old = None if chosen is start else before[gap["criterion"]]
-        caveat = Caveat(
-            point=chosen["point"],
-            criterion=gap["criterion"],
-            by=crossing,
-            gap=gap["gap"],
-            tolerance=tolerance,
-            is_above=gap["verdict"] == "violation",
-            has_grown=old is not None and gap["lower"] > old,
-            start=start["point"],
-            start_gap=old,
-        )
-        found += [caveat] if caveat.is_above or caveat.has_grown else []
-    return tuple(found)
 
 
 def _leak(name: str, cells: list[np.ndarray], y: np.ndarray, half: np.ndarray) -> Leak | None:
@@ -199,7 +130,7 @@ def _cells(column: pd.Series, y: np.ndarray, half: np.ndarray) -> list[np.ndarra
     """The cell of each row, as either half is to be looked at: levels, or leaves of a tree."""
     import pandas as pd
 
-    if getattr(column.dtype, "kind", "O") not in "iuf":
+    if not is_numeric(column):
         codes = pd.factorize(column)[0]
         return [np.where(codes < 0, codes.max() + 1, codes)] * 2
     numbers = column.to_numpy(np.float32, na_value=np.nan)[:, None]
