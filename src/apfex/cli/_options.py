@@ -115,17 +115,16 @@ def told(problem: BaseException) -> str:
     return text(spelled) if callable(text) else str(problem)
 
 
-def spelled(part: Any) -> str:
+def spelled(name: str, value: Any) -> str:
     """An argument of :mod:`apfex.runs` as the option that is typed for it."""
-    if hasattr(part, "folder"):
-        return f"apfex predict {shlex.quote(str(part.folder))} FILE"
-    option, value = f"--{part.name.replace('_', '-')}", part.value
+    if name == "predict":
+        return f"apfex predict {shlex.quote(str(value))} FILE"
+    option = f"--{name.replace('_', '-')}"
     if value is None or value is True:
         return option
     if isinstance(value, dict):
-        value = [
-            f"{name}={','.join(f'{cut:.10g}' for cut in cuts)}" for name, cuts in value.items()
-        ]
+        cut = ((column, ",".join(f"{at:.10g}" for at in cuts)) for column, cuts in value.items())
+        value = [f"{column}={cuts}" for column, cuts in cut]
     elif isinstance(value, list) and all(n == shlex.quote(n) and "," not in n for n in value):
         value = [",".join(value)]
     elif not isinstance(value, list):

@@ -15,7 +15,7 @@ from apfex.runs._columns import (
     read_weight,
     warn_of_many_levels,
 )
-from apfex.runs._errors import ArgumentHint, RunError
+from apfex.runs._errors import RunError
 from apfex.runs._folder import (
     AUDIT,
     REPORT,
@@ -211,10 +211,7 @@ def _criteria(settings: AuditFileSettings) -> tuple[tuple[str, ...], list[str]]:
     without, needy = AuditSettings(settings.criteria).without_labels()
     if not without:
         raise RunError(
-            ArgumentHint("criteria"),
-            f" {','.join(needy)} needs ",
-            ArgumentHint("label"),
-            "; without labels there is only dp.",
+            f"{{--criteria}} {','.join(needy)} needs {{--label}}; without labels there is only dp.",
             found=",".join(needy),
         )
     return without, [f"Without labels: {', '.join(needy)} left out."] if needy else []
@@ -242,8 +239,7 @@ def _count(table: Table, settings: AuditFileSettings) -> tuple[ConfusionCounts, 
     groups = read_groups(frame[sensitive], settings.bins, most_levels=_MOST_LEVELS)
     if len(groups) < 2:
         raise RunError(
-            ArgumentHint("sensitive"),
-            f" must tell groups apart, got one: {groups.names[0]}.",
+            f"{{--sensitive}} must tell groups apart, got one: {groups.names[0]}.",
             found=groups.names[0],
         )
     warn_of_many_levels(frame[[name for name in sensitive if name not in (settings.bins or ())]])
@@ -259,7 +255,7 @@ def _missing(table: Table, decided: Outcome, label: Outcome | None) -> RunError:
     return RunError(
         f"{table.name} has no value of "
         f"{' and of '.join((f'{name} in {n:,}' for name, n in found.items()))} of "
-        f"{len(decided.codes):,} rows; fill them in, or leave these rows out: ",
-        ArgumentHint("drop_missing", True),
+        f"{len(decided.codes):,} rows; fill them in, or leave these rows out: {{--drop_missing}}",
+        drop_missing=True,
         found=found,
     )

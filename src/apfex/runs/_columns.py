@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 
 from apfex.plain import printable
-from apfex.runs._errors import (
-    ArgumentHint,
-    Part,
-    RunError,
-    RunWarning,
-    listed,
-    named,
-    nearest,
-)
+from apfex.runs._errors import RunError, RunWarning, listed, named, nearest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,15 +63,15 @@ def find_columns(
     lacking = [name for name in needed if not getattr(settings, name)]
     if lacking:
         raise RunError(
-            *named(*lacking),
-            f" must name columns of {table.name}, which has {listed(table.columns)}.",
+            f"{named(*lacking)} must name columns of {table.name}, which has "
+            f"{listed(table.columns)}."
         )
     given = {name: getattr(settings, name) for name in arguments}
     columns = {
         name: table.column(value, name) for name, value in given.items() if value is not None
     }
     if len(set(columns.values())) < len(columns):
-        raise RunError(*named(*columns), " must name different columns.")
+        raise RunError(f"{named(*columns)} must name different columns.")
     return columns, table.names(settings.sensitive, "sensitive")
 
 
@@ -94,8 +86,8 @@ def check_features(X: pd.DataFrame, table: str) -> pd.DataFrame:
     if unusable:
         raise RunError(
             f"{table} has columns that hold neither numbers, text nor yes and no: "
-            f"{listed(unusable)}. Leave them out: ",
-            ArgumentHint("drop", unusable),
+            f"{listed(unusable)}. Leave them out: {{--drop}}",
+            drop=unusable,
             found=tuple(unusable),
         )
     for name, column in X.select_dtypes("floating").items():
@@ -103,8 +95,8 @@ def check_features(X: pd.DataFrame, table: str) -> pd.DataFrame:
         if infinite:
             raise RunError(
                 f"{table}: {name} is infinite in {infinite:,} rows; empty these cells, or leave "
-                "the column out: ",
-                ArgumentHint("drop", [str(name)]),
+                "the column out: {--drop}",
+                drop=[str(name)],
                 found=infinite,
             )
     return X
@@ -156,11 +148,7 @@ def read_groups(
     stray = [name for name in bins if name not in frame.columns]
     if stray:
         raise RunError(
-            ArgumentHint("bins"),
-            f" names '{stray[0]}', which is not among ",
-            ArgumentHint("sensitive"),
-            ".",
-            found=stray[0],
+            f"{{--bins}} names '{stray[0]}', which is not among {{--sensitive}}.", found=stray[0]
         )
     cut = {name: _cut(frame[name], cuts) for name, cuts in bins.items()}
     frame = frame.assign(**cut)
@@ -176,21 +164,20 @@ def warn_of_many_levels(numbers: pd.DataFrame) -> None:
     for name, column in numbers.select_dtypes("number").items():
         levels = column.nunique()
         if levels > _MANY_NUMBERS:
-            said = f"{name} is a number with {levels:,} levels; for ranges: "
-            warning = RunWarning(said, _bins_for(column), found=levels)
+            said = f"{name} is a number with {levels:,} levels; for ranges: {{--bins}}"
+            warning = RunWarning(said, bins=_bins_for(column), found=levels)
             warnings.warn(warning, stacklevel=4)
 
 
 def read_weight(column: pd.Series) -> np.ndarray:
     """Weights of rows: numbers from 0 on, none missing."""
-    where = ArgumentHint("weight")
     if not is_numeric(column):
-        raise RunError(where, f" {column.name} must hold numbers.", found=column.name)
+        raise RunError(f"{{--weight}} {column.name} must hold numbers.", found=column.name)
     values = column.to_numpy(np.float64)
     if not (np.isfinite(values).all() and (values >= 0).all() and values.any()):
         raise RunError(
-            where,
-            f" {column.name} must have a number of at least 0 in every row, and some above 0.",
+            f"{{--weight}} {column.name} must have a number of at least 0 in every row, and some "
+            "above 0.",
             found=column.name,
         )
     return values
@@ -206,9 +193,7 @@ def _cut(column: pd.Series, cuts: Sequence[float]) -> pd.Series:
 
     if not is_numeric(column):
         raise RunError(
-            ArgumentHint("bins"),
-            f" needs numbers, but '{column.name}' holds text.",
-            found=column.name,
+            f"{{--bins}} needs numbers, but '{column.name}' holds text.", found=column.name
         )
     marks = [f"{cut:g}" for cut in cuts]
     names = [f"under {marks[0]}"]
@@ -219,18 +204,19 @@ def _cut(column: pd.Series, cuts: Sequence[float]) -> pd.Series:
     return cut.where(column.notna())
 
 
-def _bins_for(column: pd.Series) -> ArgumentHint:
+def _bins_for(column: pd.Series) -> dict[str, list[float]]:
     """What would cut numbers into three parts, at round numbers."""
     cuts = [float(f"{column.quantile(q):.2g}") for q in (1 / 3, 2 / 3)]
-    return ArgumentHint("bins", {str(column.name): list(dict.fromkeys(cuts))})
+    return {str(column.name): list(dict.fromkeys(cuts))}
 
 
 def _too_many_levels(name: str, column: pd.Series, levels: int, most: int) -> RunError:
-    said = f" {name} has {levels:,} levels; at most {most:,} can be compared. "
-    remedy: list[Part] = ["Is it an identifier? Merge levels, or take another column."]
+    said = f"{{--sensitive}} {name} has {levels:,} levels; at most {most:,} can be compared. "
     if is_numeric(column):
-        remedy = ["Put its numbers into bins, for instance ", _bins_for(column)]
-    return RunError(ArgumentHint("sensitive"), said, *remedy, found=levels)
+        said += "Put its numbers into bins, for instance {--bins}"
+        return RunError(said, bins=_bins_for(column), found=levels)
+    said += "Is it an identifier? Merge levels, or take another column."
+    return RunError(said, found=levels)
 
 
 def _example(column: pd.Series, wanted: str) -> object:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, final
 
-from apfex.runs._errors import ArgumentHint, RunError
+from apfex.runs._errors import RunError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,8 +64,8 @@ def read_dialect(path: Path, encoding: str | None) -> Dialect:
         raise RunError(f"{path} begins with an empty line; the column names must come first.")
     if "\0" in head[0]:
         raise RunError(
-            f"{path} is not plain text; if it is UTF-16 without a mark, say so: ",
-            ArgumentHint("encoding", "utf-16-le"),
+            f"{path} is not plain text; if it is UTF-16 without a mark, say so: {{--encoding}}",
+            encoding="utf-16-le",
         )
     separator = max(_SEPARATORS, key=lambda mark: (_count(head[0], mark), mark == ","))
     rows = list(csv.reader(head, delimiter=separator))
@@ -180,9 +180,8 @@ def unreadable(path: Path, encoding: str, error: Exception) -> RunError:
         return RunError(f"{path} cannot be read: {error}.")
     return RunError(
         f"{path} is not {encoding.upper().removesuffix('-SIG')} text; name its encoding, for "
-        "instance ",
-        ArgumentHint("encoding", "cp1252"),
-        " (Windows) or latin-1, or save it as UTF-8.",
+        "instance {--encoding} (Windows) or latin-1, or save it as UTF-8.",
+        encoding="cp1252",
         found=encoding.upper().removesuffix("-SIG"),
     )
 
@@ -201,9 +200,8 @@ def _check(encoding: str) -> str:
         return codecs.lookup(encoding).name
     except LookupError as error:
         raise RunError(
-            ArgumentHint("encoding"),
-            " must be one that Python knows, such as utf-8, cp1252, latin-1 or utf-16, got "
-            f"'{encoding}'.",
+            "{--encoding} must be one that Python knows, such as utf-8, cp1252, latin-1 or "
+            f"utf-16, got '{encoding}'.",
             found=encoding,
         ) from error
 

@@ -21,7 +21,7 @@ from apfex.runs._columns import (
     read_weight,
 )
 from apfex.runs._data_checks import Leak, find_identifiers, find_leaks
-from apfex.runs._errors import ArgumentHint, RunError, RunWarning, listed, named, unknown
+from apfex.runs._errors import RunError, RunWarning, listed, named, unknown
 from apfex.runs._labels import MISSING, read_outcomes
 from apfex.runs._settings import ExploreSettings
 from apfex.runs._tables import ENDINGS, Table, open_table
@@ -157,9 +157,8 @@ def read_and_split(settings: ExploreSettings, frame: Any = None) -> SplitData:
     rows, facts = _read_source(settings, frame)
     if len(rows.groups) > _MOST_GROUPS:
         raise RunError(
-            ArgumentHint("sensitive"),
-            f" makes {len(rows.groups):,} groups where the columns cross, but a front is made for "
-            f"at most {_MOST_GROUPS}: name fewer columns, or merge levels.",
+            f"{{--sensitive}} makes {len(rows.groups):,} groups where the columns cross, but a "
+            f"front is made for at most {_MOST_GROUPS}: name fewer columns, or merge levels.",
             found=len(rows.groups),
         )
     fit, test = _split(rows, settings.test_fraction, settings.seed)
@@ -186,8 +185,8 @@ def warn_of_data(data: SplitData) -> None:
         warning = RunWarning(
             f"{leak.feature} gives the label away: by it alone {leak.rows:,} rows are taken for "
             f"{label}, and {leak.rows - leak.wrong:,} are, {100 * leak.covered:.0f}% of all "
-            f"{label}. If it is not known in time, leave it out: ",
-            ArgumentHint("drop", [leak.feature]),
+            f"{label}. If it is not known in time, leave it out: {{--drop}}",
+            drop=[leak.feature],
             found=leak,
         )
         warnings.warn(warning, stacklevel=4)
@@ -195,8 +194,8 @@ def warn_of_data(data: SplitData) -> None:
     if identifiers:
         warning = RunWarning(
             f"Nearly every row has a value of its own in {listed(identifiers)}, as in an "
-            "identifier: from that a model can but learn rows by heart. Leave it out: ",
-            ArgumentHint("drop", list(identifiers[:12])),
+            "identifier: from that a model can but learn rows by heart. Leave it out: {--drop}",
+            drop=list(identifiers[:12]),
             found=identifiers,
         )
         warnings.warn(warning, stacklevel=4)
@@ -240,9 +239,7 @@ def _read_dataset(name: str, settings: ExploreSettings) -> tuple[LabelledRows, d
 
     for argument in ("label", "positive", "favorable", "bins", "weight", "encoding"):
         if getattr(settings, argument):
-            raise RunError(
-                ArgumentHint(argument), f" is for files: the data set {name} brings its own."
-            )
+            raise RunError(f"{{--{argument}}} is for files: the data set {name} brings its own.")
     info = next(info for info in list_datasets() if info.name == name)
     data = load_dataset(name)
     people = data.sensitive
@@ -268,7 +265,7 @@ def _read_table(table: Table, settings: ExploreSettings) -> tuple[LabelledRows, 
     needed = ("label", "sensitive")
     columns, sensitive = find_columns(table, settings, ("label", "weight"), needed)
     if set(sensitive) & set(columns.values()):
-        raise RunError(*named(*columns, "sensitive"), " must name different columns.")
+        raise RunError(f"{named(*columns, 'sensitive')} must name different columns.")
     drop = table.names(settings.drop, "drop")
     taken = (*columns.values(), *sensitive, *drop)
     features = [name for name in table.columns if name not in taken]
@@ -310,8 +307,7 @@ def _favorable(settings: ExploreSettings, words: tuple[str, str]) -> int:
         return 1
     if settings.favorable not in words:
         raise RunError(
-            ArgumentHint("favorable"),
-            f" must be one of the two outcomes, {words[0]} or {words[1]}, got "
+            f"{{--favorable}} must be one of the two outcomes, {words[0]} or {words[1]}, got "
             f"'{settings.favorable}'.",
             found=settings.favorable,
         )

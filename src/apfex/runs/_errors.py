@@ -2,68 +2,43 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 from apfex.plain import printable
 
-
-@final
-@dataclass(frozen=True)
-class ArgumentHint:
-    """The name of an argument in a message, with a value where one is proposed.
-
-    A message shows it as Python has it; the command line shows it as its option.
-
-    Examples
-    --------
-    >>> print(ArgumentHint("label"), ArgumentHint("drop", ["id"]))
-    label drop=['id']
-    """
-
-    name: str
-    value: Any = None
-
-    def __str__(self) -> str:
-        """As it is typed in Python."""
-        return self.name if self.value is None else f"{self.name}={self.value!r}"
-
-
-@final
-@dataclass(frozen=True)
-class PredictHint:
-    """How to predict with the run in a folder, in a message.
-
-    Examples
-    --------
-    >>> print(PredictHint(Path("people")))
-    load_run('people').predict(...)
-    """
-
-    folder: Path
-
-    def __str__(self) -> str:
-        """As it is typed in Python."""
-        return f"load_run({str(self.folder)!r}).predict(...)"
-
-
-Part = str | ArgumentHint | PredictHint
+_HINT = re.compile(r"\{--(\w+)\}")
 
 
 class _Message(Exception):
-    """A message in parts: text, and hints that are spelled as its reader types them."""
+    """A sentence in which ``{--drop}`` stands for the argument of that name.
 
-    def __init__(self, *parts: Part, found: Any = None, suggestion: str | None = None) -> None:
-        self.parts, self.found, self.suggestion = parts, found, suggestion
-        self.argument = next((part.name for part in parts if isinstance(part, ArgumentHint)), None)
+    A message shows it as Python has it, the command line as its option; with a value where one is
+    proposed by keyword. ``{--predict}`` is how to predict with the run in a folder.
+    """
+
+    def __init__(
+        self, text: str, *, found: Any = None, suggestion: str | None = None, **proposed: Any
+    ) -> None:
+        self.found, self.suggestion = found, suggestion
+        self._text, self._proposed = text, proposed
+        arguments = [name for name in _HINT.findall(text) if name != "predict"]
+        self.argument = arguments[0] if arguments else None
         super().__init__(self.text())
 
-    def text(self, spell: Callable[[Any], str] = str) -> str:
-        """The message, with hints as ``spell`` writes them; names from data are only text."""
-        return "".join(printable(p if isinstance(p, str) else spell(p)) for p in self.parts)
+    def text(self, spell: Callable[[str, Any], str] | None = None) -> str:
+        """The message, with arguments as ``spell`` writes them; names from data are only text."""
+        spell = spell or _in_python
+        hints = self._proposed
+        return printable(_HINT.sub(lambda hint: spell(hint[1], hints.get(hint[1])), self._text))
+
+
+def _in_python(name: str, value: Any) -> str:
+    if name == "predict":
+        return f"load_run({str(value)!r}).predict(...)"
+    return name if value is None else f"{name}={value!r}"
 
 
 class RunError(_Message, ValueError):
@@ -92,21 +67,18 @@ class RunWarning(_Message, UserWarning):
     """
 
 
-def named(*arguments: str) -> list[Part]:
+def named(*arguments: str) -> str:
     """Arguments with commas between."""
-    parts: list[Part] = []
-    for place, name in enumerate(arguments):
-        parts += [" and " if place == len(arguments) - 1 else ", "] if place else []
-        parts.append(ArgumentHint(name))
-    return parts
+    *others, last = (f"{{--{name}}}" for name in arguments)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
-def unknown(found: str, known: Iterable[str], *parts: Part, there: str = "there are") -> RunError:
+def unknown(found: str, known: Iterable[str], text: str, there: str = "there are") -> RunError:
     """An error of a name that is not there: it suggests the nearest, or lists those that are."""
     known = list(known)
     near = nearest(found, known)
     hint = f"did you mean '{near}'?" if near else f"{there} {listed(known)}."
-    return RunError(*parts, f"; {hint}", found=found, suggestion=near)
+    return RunError(f"{text}; {hint}", found=found, suggestion=near)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from apfex.plain import printable
 from apfex.runs._data import RunData, SplitData, read_and_split, warn_of_data
-from apfex.runs._errors import ArgumentHint, Part, RunError, RunWarning
+from apfex.runs._errors import RunError, RunWarning
 from apfex.runs._folder import MODEL, RUN, free_folder, new_folder, new_record
 from apfex.runs._run import Run
 from apfex.runs._settings import Bins, ExploreSettings, Names
@@ -203,11 +203,9 @@ def _fit(
             clf.fit(**rows)
     except NotMeasurableError as error:
         raise RunError(
-            ArgumentHint("criteria"),
-            f" {error.criterion} cannot be measured on the {error.n_rows:,} validation rows, which "
-            "choose the points: a gap needs two groups with rows that count there. ",
-            *_REMEDY,
-            ", or choose other criteria.",
+            f"{{--criteria}} {error.criterion} cannot be measured on the {error.n_rows:,} "
+            "validation rows, which choose the points: a gap needs two groups with rows that "
+            f"count there. {_REMEDY}, or choose other criteria.",
             found=error.criterion,
         ) from error
     for one in caught:
@@ -219,12 +217,7 @@ def _fit(
     return clf.set_params(verbose=0)
 
 
-_REMEDY: tuple[Part, ...] = (
-    "Put levels together (",
-    ArgumentHint("bins"),
-    " for numbers), add rows, or lower ",
-    ArgumentHint("test_fraction"),
-)
+_REMEDY = "Put levels together ({--bins} for numbers), add rows, or lower {--test_fraction}"
 
 
 def _left_out(warning: NotEstimableWarning) -> RunWarning:
@@ -232,9 +225,7 @@ def _left_out(warning: NotEstimableWarning) -> RunWarning:
     groups = "; ".join(f"{rate} of {_together(names)}" for rate, names in warning.left_out)
     return RunWarning(
         f"Among the {warning.n_rows:,} validation rows, which choose the points, groups without "
-        f"rows that count are left out of the gaps: {groups}. ",
-        *_REMEDY,
-        ".",
+        f"rows that count are left out of the gaps: {groups}. {_REMEDY}.",
         found=warning.left_out,
     )
 

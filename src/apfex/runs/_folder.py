@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from apfex.plain import printable
 from apfex.runs._columns import FeatureType
-from apfex.runs._errors import ArgumentHint, PredictHint, RunError, RunWarning
+from apfex.runs._errors import RunError, RunWarning
 from apfex.runs._settings import fits
 
 MODEL, FRONT, AUDIT, REPORT, RUN = "model", "front.json", "audit.json", "report.html", "run.json"
@@ -45,10 +45,7 @@ def free_folder(out: str | os.PathLike[str] | None, name: str = "run") -> Path:
         return place
     if place.exists() or place.is_symlink():
         raise RunError(
-            f"{place} exists already; name another folder (",
-            ArgumentHint("out"),
-            "), or remove it.",
-            found=place,
+            f"{place} exists already; name another folder ({{--out}}), or remove it.", found=place
         )
     return place
 
@@ -67,8 +64,8 @@ def new_folder(place: Path) -> Iterator[Path]:
     except BaseException as error:
         if (draft / MODEL).is_dir():
             kept = _kept(draft, place)
-            said = "Not finished: there is no report, but the model is whole: "
-            warnings.warn(RunWarning(said, PredictHint(kept), found=kept), stacklevel=2)
+            said = "Not finished: there is no report, but the model is whole: {--predict}"
+            warnings.warn(RunWarning(said, predict=kept, found=kept), stacklevel=2)
         else:
             shutil.rmtree(draft, ignore_errors=True)
             if isinstance(error, KeyboardInterrupt):
@@ -83,9 +80,7 @@ def _draft(place: Path) -> Path:
     except (OSError, ValueError) as error:
         raise RunError(
             f"{place} cannot be made: {getattr(error, 'strerror', None) or error}; name another "
-            "folder (",
-            ArgumentHint("out"),
-            ").",
+            "folder ({--out}).",
             found=place,
         ) from error
     draft.chmod(0o777 & ~_umask())
@@ -195,8 +190,7 @@ def report_path(folder: Path | None, path: str | os.PathLike[str] | None) -> Pat
         return Path(path)
     if folder is None:
         raise RunError(
-            ArgumentHint("path"),
-            " must name a file, as this run is not stored in a folder; save makes one.",
+            "{--path} must name a file, as this run is not stored in a folder; save makes one."
         )
     return folder / REPORT
 
@@ -211,9 +205,9 @@ def check_finished(record: Mapping[str, Any], folder: Path) -> None:
     if not is_finished(record):
         raise RunError(
             f"{folder} was stopped before its points were measured: it has no figures and no "
-            "report, only the model, with which this works: ",
-            PredictHint(folder),
-            ". Explore the data again for the rest.",
+            "report, only the model, with which this works: {--predict}. Explore the data again "
+            "for the rest.",
+            predict=folder,
         )
 
 

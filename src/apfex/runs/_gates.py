@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from apfex.plain import printable
-from apfex.runs._errors import ArgumentHint, RunError, unknown
+from apfex.runs._errors import RunError, unknown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,9 +65,9 @@ class GateRule:
                 raise unknown(
                     value,
                     known,
-                    ArgumentHint("fail_on"),
-                    f" '{self.text}': the {'criterion' if column == 'criterion' else 'grouping'} "
-                    f"'{value}' is not audited",
+                    f"{{--fail_on}} '{self.text}': the "
+                    f"{'criterion' if column == 'criterion' else 'grouping'} '{value}' is not "
+                    "audited",
                     there="audited are",
                 )
             gaps = gaps if value is None else gaps.loc[gaps[column].eq(value)]
@@ -226,24 +226,21 @@ def read_rule(text: str) -> GateRule:
     match = _RULE.fullmatch(text.strip())
     if match is None:
         raise RunError(
-            ArgumentHint("fail_on"),
-            " must read as 'dp_gap > 0.1', 'dp_gap.lower > 0.05', 'tpr_gap[sex].upper > 0.2' or "
-            f"'violation', got '{text}'.",
+            "{--fail_on} must read as 'dp_gap > 0.1', 'dp_gap.lower > 0.05', "
+            f"'tpr_gap[sex].upper > 0.2' or 'violation', got '{text}'.",
             found=text,
         )
     criterion, column = match["criterion"], match["column"] or "gap"
     if criterion != "any" and criterion not in CRITERIA:
-        raise _no_such(text, f"{criterion}_gap", [f"{name}_gap" for name in (*CRITERIA, "any")])
+        known = [f"{name}_gap" for name in (*CRITERIA, "any")]
+        said = f"{{--fail_on}} '{text}': there is no {criterion}_gap"
+        raise unknown(f"{criterion}_gap", known, said, there="known are")
     if column not in _COLUMNS:
-        raise _no_such(text, column, _COLUMNS)
+        said = f"{{--fail_on}} '{text}': there is no {column}"
+        raise unknown(column, _COLUMNS, said, there="known are")
     criterion = criterion if criterion == "any" else read_criteria(criterion)[0]
     by = None if match["by"] is None else match["by"].strip()
     return GateRule(text.strip(), criterion, by, column, match["sign"], float(match["bound"]))
-
-
-def _no_such(text: str, found: str, known: Sequence[str]) -> RunError:
-    said = f" '{text}': there is no {found}"
-    return unknown(found, known, ArgumentHint("fail_on"), said, there="known are")
 
 
 def _correct(audit: Audit, rules: Sequence[GateRule]) -> Corrected:

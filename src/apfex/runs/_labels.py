@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from apfex.runs._columns import is_numeric
-from apfex.runs._errors import ArgumentHint, RunError, listed, unknown
+from apfex.runs._errors import RunError, listed, unknown
 from apfex.runs._settings import spelled
 
 if TYPE_CHECKING:
@@ -90,14 +90,13 @@ class _Values:
         if _is_score(column):
             numbers = column.dropna()
             raise RunError(
-                ArgumentHint(argument),
-                f" {name} must hold labels, got numbers from {numbers.min():.4g} to "
-                f"{numbers.max():.4g}, such as {numbers.iloc[0]:.4g}.",
+                f"{{--{argument}}} {name} must hold labels, got numbers from {numbers.min():.4g} "
+                f"to {numbers.max():.4g}, such as {numbers.iloc[0]:.4g}.",
                 found=f"{numbers.iloc[0]:.4g}",
             )
         codes, values = pd.factorize(column)
         if not len(values):
-            raise RunError(ArgumentHint(argument), f" {name} has no values at all.")
+            raise RunError(f"{{--{argument}}} {name} has no values at all.")
         return _Values(argument, name, [spelled(value) for value in values], codes)
 
     def find(self, positive: str) -> str | None:
@@ -129,9 +128,8 @@ class _Values:
         for word in self.words:
             if word != positive and word.strip().casefold() == same:
                 raise RunError(
-                    ArgumentHint(self.argument),
-                    f" {self.name} spells one value in two ways, '{positive}' and '{word}': write "
-                    "it alike in all rows.",
+                    f"{{--{self.argument}}} {self.name} spells one value in two ways, '{positive}' "
+                    f"and '{word}': write it alike in all rows.",
                     found=word,
                 )
 
@@ -145,10 +143,9 @@ class _Values:
     def _unclear(self) -> RunError:
         words = sorted(self.words)
         return RunError(
-            ArgumentHint(self.argument),
-            f" {self.name} holds {len(words):,} values ({listed(words)}): say which one is "
-            "positive, for instance ",
-            ArgumentHint("positive", words[-1]),
+            f"{{--{self.argument}}} {self.name} holds {len(words):,} values ({listed(words)}): say "
+            "which one is positive, for instance {--positive}",
+            positive=words[-1],
             found=tuple(words),
         )
 
@@ -165,8 +162,8 @@ def _no_value(positive: str, found: Sequence[_Values]) -> RunError:
     return unknown(
         positive,
         sorted({word for values in found for word in values.words}),
-        ArgumentHint("positive"),
-        f" '{positive}' is no value of {' or '.join(values.name for values in found)}",
+        f"{{--positive}} '{positive}' is no value of "
+        f"{' or '.join(values.name for values in found)}",
     )
 
 
@@ -190,9 +187,7 @@ def read_decisions(
         return decided, label[0] if label else None, None
     if not is_numeric(predicted):
         raise RunError(
-            ArgumentHint("threshold"),
-            f" needs numbers, but {predicted.name} holds none.",
-            found=predicted.name,
+            f"{{--threshold}} needs numbers, but {predicted.name} holds none.", found=predicted.name
         )
     score, name = predicted.to_numpy(np.float64), str(predicted.name)
     codes = np.where(np.isnan(score), MISSING, score >= threshold)
@@ -200,14 +195,7 @@ def read_decisions(
     if "label" in columns:
         return decided, read_outcomes({"label": columns["label"]}, positive)[0], score
     if positive is not None:
-        raise RunError(
-            ArgumentHint("positive"),
-            " must not be given with ",
-            ArgumentHint("threshold"),
-            " and no ",
-            ArgumentHint("label"),
-            ".",
-        )
+        raise RunError("{--positive} must not be given with {--threshold} and no {--label}.")
     return decided, None, score
 
 
@@ -216,9 +204,9 @@ def _check_decided(column: pd.Series) -> None:
     if _is_score(column):
         low, high = column.min(), column.max()
         raise RunError(
-            ArgumentHint("prediction"),
-            f" {column.name} must hold decisions, got numbers from {low:.3g} to {high:.3g}. Are "
-            "they scores? Then say from which on it is decided, for instance ",
-            ArgumentHint("threshold", 0.5 if 0 <= low <= high <= 1 else 0),
+            f"{{--prediction}} {column.name} must hold decisions, got numbers from {low:.3g} to "
+            f"{high:.3g}. Are they scores? Then say from which on it is decided, for instance "
+            "{--threshold}",
+            threshold=0.5 if 0 <= low <= high <= 1 else 0,
             found=(low, high),
         )

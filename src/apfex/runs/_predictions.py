@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO, final
 
 import numpy as np
 
-from apfex.runs._errors import ArgumentHint, RunError
+from apfex.runs._errors import RunError
 from apfex.runs._tables import Table, format_of
 
 if TYPE_CHECKING:
@@ -55,24 +55,18 @@ def target_of(out: str | os.PathLike[str] | None, table: Table, force: bool) -> 
     """Where decisions are written. Nothing is replaced unless the user says so."""
     target = Path(_name_for(table) if out is None else out)
     if target.exists() and table.path is not None and target.resolve() == table.path.resolve():
-        raise RunError(ArgumentHint("out"), f" must not be {table.path} itself.", found=table.path)
+        raise RunError(f"{{--out}} must not be {table.path} itself.", found=table.path)
     if target.is_dir():
-        raise RunError(
-            ArgumentHint("out"), f" {target} is a folder; name a file in it.", found=target
-        )
+        raise RunError(f"{{--out}} {target} is a folder; name a file in it.", found=target)
     if target.exists() and not force:
         raise RunError(
-            f"{target} exists already; name another file (",
-            ArgumentHint("out"),
-            "), or replace it (",
-            ArgumentHint("force", True),
-            ").",
+            f"{target} exists already; name another file ({{--out}}), or replace it ({{--force}}).",
+            force=True,
             found=target,
         )
     if not target.parent.is_dir():
         raise RunError(
-            ArgumentHint("out"),
-            f" {target} needs the folder {target.parent}, which is not there.",
+            f"{{--out}} {target} needs the folder {target.parent}, which is not there.",
             found=target,
         )
     return target
@@ -83,9 +77,8 @@ def check_new(table: Table, names: Sequence[str]) -> None:
     taken = [name for name in names if name in table.columns]
     if taken:
         raise RunError(
-            f"{table.name} has a column '{taken[0]}' already; put another word before it (",
-            ArgumentHint("prefix"),
-            ").",
+            f"{table.name} has a column '{taken[0]}' already; put another word before it "
+            "({--prefix}).",
             found=taken[0],
         )
 

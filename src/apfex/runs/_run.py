@@ -18,7 +18,7 @@ from apfex.runs._audit import AuditRun, load_audit
 from apfex.runs._caveats import Caveat, find_caveats
 from apfex.runs._columns import read_features
 from apfex.runs._data import RunData
-from apfex.runs._errors import ArgumentHint, RunError, RunWarning
+from apfex.runs._errors import RunError, RunWarning
 from apfex.runs._folder import (
     AUDIT,
     FRONT,
@@ -249,8 +249,7 @@ class Run:
             return self.classifier
         if not 0 <= point < len(self.front):
             raise RunError(
-                ArgumentHint("point"),
-                f" must be from 0 to {len(self.front) - 1}, the points of "
+                f"{{--point}} must be from 0 to {len(self.front) - 1}, the points of "
                 f"{self.folder or 'the run'}, got {point}.",
                 found=point,
             )

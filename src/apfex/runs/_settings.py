@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, final, get_args, get_origin, get_type_hin
 import numpy as np
 
 from apfex.plain import printable
-from apfex.runs._errors import ArgumentHint, RunError, unknown
+from apfex.runs._errors import RunError, unknown
 
 Bins = Mapping[str, Sequence[float]]
 Names = str | Sequence[str]
@@ -107,8 +107,7 @@ class ExploreSettings(TableSettings):
         )
         if not 0 < self.test_fraction < 1:
             raise RunError(
-                ArgumentHint("test_fraction"),
-                f" must lie between 0 and 1, got {self.test_fraction}.",
+                f"{{--test_fraction}} must lie between 0 and 1, got {self.test_fraction}.",
                 found=self.test_fraction,
             )
 
@@ -143,9 +142,9 @@ def _check_criteria(given: Names) -> tuple[str, ...]:
     for name in filter(None, names):
         if name not in CRITERIA:
             known = sorted(CRITERIA)
-            raise unknown(name, known, ArgumentHint("criteria"), f": there is no '{name}'")
+            raise unknown(name, known, f"{{--criteria}}: there is no '{name}'")
     if not any(names):
-        raise RunError(ArgumentHint("criteria"), " must name at least one, such as dp or tpr.")
+        raise RunError("{--criteria} must name at least one, such as dp or tpr.")
     return read_criteria([name for name in names if name])
 
 
@@ -160,13 +159,11 @@ def _check_max_gap(
         return {criteria[0]: 0.05}
     bounds = given if isinstance(given, Mapping) else dict.fromkeys(criteria, given)
     found = {_check_criteria(name)[0]: bound for name, bound in bounds.items()}
-    where = ArgumentHint("max_gap")
     for name, bound in found.items():
         if name not in criteria:
-            among = ArgumentHint("criteria")
-            raise RunError(where, f": {name} is not among ", among, ".", found=name)
+            raise RunError(f"{{--max_gap}}: {name} is not among {{--criteria}}.", found=name)
         if not (fits(bound, float) and 0 <= bound <= 1):
-            raise RunError(where, f" must be a number from 0 to 1, got {bound}.", found=bound)
+            raise RunError(f"{{--max_gap}} must be a number from 0 to 1, got {bound}.", found=bound)
     return {name: float(bound) for name, bound in found.items()}
 
 
@@ -176,8 +173,8 @@ def _check_bins(given: Bins | None) -> dict[str, list[float]]:
     for name, cuts in found.items():
         if not cuts or sorted(set(cuts)) != cuts:
             raise RunError(
-                ArgumentHint("bins"),
-                f" must have rising numbers for '{name}', such as 25, 45, 65, got {cuts}.",
+                f"{{--bins}} must have rising numbers for '{name}', such as 25, 45, 65, got "
+                f"{cuts}.",
                 found=cuts,
             )
     return found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 from apfex.plain import printable
 from apfex.runs._csv import Dialect, first_line, read_csv, read_dialect
-from apfex.runs._errors import ArgumentHint, RunError, nearest, unknown
+from apfex.runs._errors import RunError, nearest, unknown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,9 +63,7 @@ class Table:
         raise unknown(
             name,
             self.columns,
-            f"{self.name} has no column '{name}' (",
-            ArgumentHint(argument),
-            ")",
+            f"{self.name} has no column '{name}' ({{--{argument}}})",
             there="it has",
         )
 
@@ -78,12 +76,11 @@ class Table:
             parts += [part if part in self.columns else part.strip() for part in whole]
         found = [self.column(part, argument) for part in parts if part]
         if given and not found:
-            raise RunError(ArgumentHint(argument), " must name columns, got nothing.")
+            raise RunError(f"{{--{argument}}} must name columns, got nothing.")
         repeated = [name for name, n in Counter(found).items() if n > 1]
         if repeated:
             raise RunError(
-                ArgumentHint(argument),
-                f" must name a column once, got '{repeated[0]}' twice.",
+                f"{{--{argument}}} must name a column once, got '{repeated[0]}' twice.",
                 found=repeated[0],
             )
         return found
