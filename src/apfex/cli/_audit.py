@@ -67,15 +67,14 @@ def audit(
     json: options.Json = False,
 ) -> None:
     """Audit any model's decisions: gaps between groups with intervals and verdicts; a gate."""
-    given = options.arguments(locals())
+    given = options.arguments(locals(), "file", "fail_on", "allow_not_estimable")
     from apfex.runs import audit_file, check_gates, free_folder, read_rule
 
     screen = Screen(json)
-    rules = [read_rule(text) for text in given.pop("fail_on") or ()]
-    del given["allow_not_estimable"]
+    rules = [read_rule(text) for text in fail_on or ()]
     folder = None if out is None else free_folder(out)
     screen.aside(f"Reading {printable(file)} ...")
-    run = audit_file(given.pop("file"), **given)
+    run = audit_file(file, **given)
     _show_data(run, screen)
     checked = check_gates(run.audit, rules, allow_not_estimable=allow_not_estimable)
     show_audit(run.audit, screen)

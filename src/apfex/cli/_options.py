@@ -73,11 +73,14 @@ Out = Annotated[
 ]
 
 
-def arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
-    """What was typed for a command, as the function of :mod:`apfex.runs` takes it."""
+def arguments(typed: Mapping[str, Any], *others: str) -> dict[str, Any]:
+    """What was typed for a command, as the function of :mod:`apfex.runs` takes it.
+
+    ``others`` are for the command itself, as ``out`` and ``json`` are.
+    """
     read = {"bins": read_bins, "max_gap": read_max_gap, "model": str, "search": str}
-    given = {name: read.get(name, lambda value: value)(value) for name, value in typed.items()}
-    return {name: value for name, value in given.items() if name not in ("out", "json")}
+    given = {name: value for name, value in typed.items() if name not in ("out", "json", *others)}
+    return given | {name: read[name](value) for name, value in given.items() if name in read}
 
 
 def read_bins(given: Sequence[str] | None) -> dict[str, list[float]]:
