@@ -1,5 +1,7 @@
 """Sensitive columns: bins, and too many levels."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -56,7 +58,7 @@ def test_bins_of_other_columns_and_of_text_are_refused():
 
 def test_too_many_levels_are_refused_with_a_remedy():
     frame = people().assign(income=np.arange(300))
-    columns = COLUMNS | {"sensitive": "income"}
+    columns: dict[str, Any] = {**COLUMNS, "sensitive": "income"}
     with pytest.raises(RunError, match=r"has 300 levels.*bins=\{'income': \[100.0, 200.0\]\}"):
         explore(frame, **columns)
     with pytest.raises(RunError, match="Is it an identifier"):
@@ -70,7 +72,7 @@ def test_too_many_groups_of_the_crossing_are_refused():
     rows = np.arange(300)
     frame = people().assign(a=rows % 20, b=rows // 20)
     with pytest.raises(RunError, match="300 groups where the columns cross"):
-        explore(frame, **COLUMNS | {"sensitive": "a,b"})
+        explore(frame, **{**COLUMNS, "sensitive": "a,b"})
 
 
 def test_the_smallest_group_is_known():

@@ -114,7 +114,7 @@ def read_max_gap(text: str | None) -> float | dict[str, float] | None:
 
 def told(problem: BaseException) -> str:
     """The message of an error or warning, with options where Python has arguments."""
-    text = getattr(problem, "text", None)  # of apfex.runs, which is not imported for that
+    text: Any = getattr(problem, "text", None)  # of apfex.runs, which is not imported for that
     return text(spelled) if callable(text) else str(problem)
 
 

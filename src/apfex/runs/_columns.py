@@ -150,7 +150,7 @@ def read_groups(
         raise RunError(
             f"{{--bins}} names '{stray[0]}', which is not among {{--sensitive}}.", found=stray[0]
         )
-    cut = {name: _cut(frame[name], cuts) for name, cuts in bins.items()}
+    cut = {str(n): _cut(column, bins[str(n)]) for n, column in frame.items() if str(n) in bins}
     frame = frame.assign(**cut)
     for name, column in frame.items():
         levels = column.nunique()

@@ -187,7 +187,7 @@ def _fit(
     from apfex.estimator import APFExClassifier
     from apfex.metrics import NotEstimableWarning, NotMeasurableError
 
-    models = settings.model.split("+")
+    models = tuple(settings.model.split("+"))
     clf = APFExClassifier(
         settings.criteria,
         model=models if len(models) > 1 else models[0],
@@ -258,9 +258,9 @@ def results_of(described: Mapping[str, Any]) -> dict[str, Any]:
             {
                 "error": point["error"],
                 **{f"{gap['criterion']} by {gap['by']}": gap["gap"] for gap in point["gaps"]},
-                "error when chosen": point["validation"]["error"],
+                "error on validation rows": point["validation"]["error"],
                 **{
-                    f"{name} when chosen": gap["gap"]
+                    f"{name} on validation rows": gap["gap"]
                     for name, gap in point["validation"]["gaps"].items()
                 },
             }

@@ -51,8 +51,12 @@ class PredictedFile:
     cells_made_safe: int
 
 
-def target_of(out: str | os.PathLike[str] | None, table: Table, force: bool) -> Path:
+def target_of(
+    out: str | os.PathLike[str] | TextIO | None, table: Table, force: bool
+) -> Path | TextIO:
     """Where decisions are written. Nothing is replaced unless the user says so."""
+    if not (out is None or isinstance(out, str | os.PathLike)):
+        return out
     target = Path(_name_for(table) if out is None else out)
     if target.exists() and table.path is not None and target.resolve() == table.path.resolve():
         raise RunError(f"{{--out}} must not be {table.path} itself.", found=table.path)

@@ -183,8 +183,7 @@ class Run:
         """
         classifier = self._at(point)
         table = open_table(rows, encoding)
-        is_stream = out is not None and not isinstance(out, str | os.PathLike)
-        target = out if is_stream else target_of(out, table, force)
+        target = target_of(out, table, force)
         names = (f"{prefix}prediction", f"{prefix}probability")
         check_new(table, names)
         decided = dict(zip(names, self._decide(classifier, table).values(), strict=True))

@@ -40,9 +40,10 @@ class TableSettings:
         """Bring every argument into its one form."""
         from apfex.auditing import AuditSettings
 
-        is_named = isinstance(self.source, str | os.PathLike)
+        source: Any = self.source
+        is_named = isinstance(source, str | os.PathLike)
         self._set(
-            source=os.fspath(self.source) if is_named else None,
+            source=os.fspath(source) if is_named else None,
             positive=None if self.positive is None else spelled(self.positive),
             sensitive=as_names(self.sensitive),
             bins=_check_bins(self.bins),
