@@ -201,6 +201,21 @@ def test_bad_options_are_told(apfex, decisions, tmp_path, arguments, words):
     assert not (tmp_path / "out").exists()
 
 
+def test_groups_and_bins_in_words(apfex, tmp_path):
+    frame = pd.DataFrame(
+        {"age": [20, 30, 30, 60, 60], "a=b": [0, 2, 2, 2, 2], "d": [0, 1, 0, 1, 0]}
+    )
+    frame.assign(race=["\u202eB", *"BBBB"]).to_csv(tmp_path / "d.csv", index=False)
+    arguments = ["audit", tmp_path / "d.csv", "--prediction", "d", "--sensitive", "age,a=b,race"]
+    arguments += ["--bins", "age=25,45.5", "--bins", "a=b=1"]
+    said = apfex(*arguments).out
+    smallest = "3 groups, the smallest has 1 row (age=under 25, a=b=under 1, race="
+    assert f"age (3) x a=b (2) x race (2): {smallest}" in said
+    assert "\u202e" not in said
+    groups = json.loads(apfex(*arguments, "--json").out)["audit"]["groups"]
+    assert "age=45.5 and over" in [row["group"] for row in groups]
+
+
 def test_one_group_is_none(apfex, tmp_path):
     (tmp_path / "d.csv").write_text("g,d\na,1\na,0\n")
     said = apfex("audit", tmp_path / "d.csv", "--prediction", "d", "--sensitive", "g")

@@ -1,6 +1,7 @@
 """``explore``: reads its options, and tells what it took and what came out."""
 
 import json
+import shutil
 import sys
 
 import numpy as np
@@ -9,10 +10,7 @@ import pytest
 from tests.cli.conftest import COLUMNS, TRAINING
 from tests.people import people
 
-from apfex.cli._explore import describe_choice, describe_groups
-from apfex.cli._options import read_bins
 from apfex.persistence import read_json
-from apfex.runs import GroupCounts
 
 
 def test_it_tells_what_it_took(apfex, table, tmp_path):
@@ -49,32 +47,23 @@ def test_weights_bins_a_favorable_label_and_json(apfex, tmp_path):
     assert "w" not in record["features"]
 
 
-def test_figures_of_the_validation_rows_are_named_as_such(finished):
-    front = read_json(finished / "front.json")
-    chosen = front["points"][front["chosen"]]["validation"]["gaps"]["dp"]["gap"]
-    front["settings"]["max_gap"] = {"dp": 1.0}
-    assert "within --max-gap (dp 1) on the validation rows" in describe_choice(front)
-    front["settings"]["max_gap"] = {"dp": -1.0}
-    said = describe_choice(front)
-    assert "none is within --max-gap (dp -1) on the validation rows; there this one is " in said
-    assert f"nearest (dp {chosen:.3f})" in said
+def test_figures_of_the_validation_rows_are_named_as_such(apfex, table, tmp_path):
+    arguments = ["explore", table, *COLUMNS, *TRAINING, "--out", tmp_path / "run", "--max-gap"]
+    assert "within --max-gap (dp 1) on the validation rows" in apfex(*arguments, "1").out
+    shutil.rmtree(tmp_path / "run")
+    said = apfex(*arguments, "0").out
+    front = read_json(tmp_path / "run/front.json")
+    gap = front["points"][front["chosen"]]["validation"]["gaps"]["dp"]["gap"]
+    assert (
+        "none is within --max-gap (dp 0) on the validation rows; there this one is nearest "
+        f"(dp {gap:.3f})" in said
+    )
 
 
 @pytest.mark.parametrize("text", ["age", "age=", "=3", "age=a", "age=1;2"])
-def test_bins_must_be_a_column_and_rising_numbers(text):
-    with pytest.raises(ValueError, match="--bins must be a column and rising numbers"):
-        read_bins([text])
-
-
-def test_bins_are_read():
-    assert read_bins(["age=25,45.5", "a=b=1"]) == {"age": [25, 45.5], "a=b": [1]}
-
-
-def test_groups_in_words():
-    groups = GroupCounts({"sex": 2, "race": 2}, 2, "sex=F, race=\u202eB", 1)
-    said = describe_groups(groups)
-    assert said.startswith("sex (2) x race (2): 2 groups, the smallest has 1 row (sex=F")
-    assert "\u202e" not in said
+def test_bins_must_be_a_column_and_rising_numbers(apfex, table, text):
+    said = apfex("explore", table, *COLUMNS, "--bins", text)
+    assert (said.code, "--bins must be a column and rising numbers" in said.err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from apfex.runs import RunError, RunWarning
-from apfex.runs._folder import MODEL, RUN, free_folder, new_folder
+from apfex.runs import RunError, RunWarning, free_folder
+from apfex.runs._folder import MODEL, RUN, new_folder
 
 
 def write(place, fill, error=None):
