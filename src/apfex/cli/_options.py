@@ -1,8 +1,7 @@
-"""Options that several commands share, reading them, and how messages name them."""
+"""Options that several commands share, and reading them."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -110,26 +109,3 @@ def read_max_gap(text: str | None) -> float | dict[str, float] | None:
         raise ValueError(
             f"--max-gap must be a number from 0 to 1, or such as dp=0.05,tpr=0.1, got {text!r}."
         ) from error
-
-
-def told(problem: BaseException) -> str:
-    """The message of an error or warning, with options where Python has arguments."""
-    text: Any = getattr(problem, "text", None)  # of apfex.runs, which is not imported for that
-    return text(spelled) if callable(text) else str(problem)
-
-
-def spelled(name: str, value: Any) -> str:
-    """An argument of :mod:`apfex.runs` as the option that is typed for it."""
-    if name == "predict":
-        return f"apfex predict {shlex.quote(str(value))} FILE"
-    option = f"--{name.replace('_', '-')}"
-    if value is None or value is True:
-        return option
-    if isinstance(value, dict):
-        cut = ((column, ",".join(f"{at:.10g}" for at in cuts)) for column, cuts in value.items())
-        value = [f"{column}={cuts}" for column, cuts in cut]
-    elif isinstance(value, list) and all(n == shlex.quote(n) and "," not in n for n in value):
-        value = [",".join(value)]
-    elif not isinstance(value, list):
-        value = [value if isinstance(value, str) else f"{value:g}"]
-    return " ".join(f"{option} {shlex.quote(one)}" for one in value)

@@ -102,12 +102,12 @@ class AuditRun:
         """Write ``report.html``, ``audit.json`` and ``run.json`` into a new folder."""
         from apfex.persistence import write_json, write_text_atomically
 
-        place = free_folder(folder)
-        with new_folder(place) as draft:
+        target = free_folder(folder)
+        with new_folder(target) as draft:
             write_text_atomically(draft / AUDIT, self.audit.to_json())
             self.report(draft / REPORT)
             write_json(draft / RUN, self.record)
-        return place
+        return target
 
 
 def audit_file(

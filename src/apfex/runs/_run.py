@@ -211,18 +211,18 @@ class Run:
         Path
             Of the folder, which :func:`load_run` reads.
         """
-        place = free_folder(folder)
-        with new_folder(place) as draft:
+        target = free_folder(folder)
+        with new_folder(target) as draft:
             self.classifier.save(draft / MODEL)
-            self._write(draft, place)
-        return place
+            self._write(draft, target)
+        return target
 
-    def _write(self, draft: Path, place: Path) -> None:
+    def _write(self, draft: Path, folder: Path) -> None:
         """All but the model; the record last, as a folder whose record says so is whole."""
         from apfex.persistence import write_json, write_text_atomically
         from apfex.report import write_front_page
 
-        described = {**self.described, "command": f"apfex predict {shlex.quote(str(place))} FILE"}
+        described = {**self.described, "command": f"apfex predict {shlex.quote(str(folder))} FILE"}
         write_json(draft / FRONT, described)
         write_text_atomically(draft / AUDIT, self.audit.to_json())
         write_front_page(described, draft / REPORT)
