@@ -118,6 +118,15 @@ def test_scores_need_a_threshold(apfex, decisions):
     assert (said.code, "--threshold needs numbers" in said.err) == (2, True)
 
 
+def test_what_is_proposed_can_be_typed(apfex, tmp_path):
+    frame = pd.DataFrame({"g": ["a", "b"] * 2, "s": [0.1, 0.25, 0.5, 1.0]})
+    frame["d"] = ["bad", "bad", "good one", "good one"]
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    for column, typed in (("s", "--threshold 0.5"), ("d", "--positive 'good one'")):
+        said = apfex("audit", tmp_path / "d.csv", "--prediction", column, "--sensitive", "g")
+        assert said.err.rstrip().endswith(f"for instance {typed}")
+
+
 def test_rows_without_a_decision_are_not_left_out_unasked(apfex, decisions):
     frame = pd.read_csv(decisions)
     frame.loc[:9, "approved"] = None
@@ -126,6 +135,7 @@ def test_rows_without_a_decision_are_not_left_out_unasked(apfex, decisions):
     said = apfex("audit", decisions, *WITH, "--label", "repaid")
     assert said.code == 2
     assert "no value of approved in 10 and of repaid in 7 of 800 rows" in said.err
+    assert said.err.rstrip().endswith("leave these rows out: --drop-missing")
     said = apfex("audit", decisions, *WITH, "--label", "repaid", "--drop-missing")
     assert "788 rows; 12 without a value dropped" in said.out
 
@@ -189,6 +199,21 @@ def test_bad_options_are_told(apfex, decisions, tmp_path, arguments, words):
     assert said.code == 2
     assert words in said.err
     assert not (tmp_path / "out").exists()
+
+
+def test_groups_and_bins_in_words(apfex, tmp_path):
+    frame = pd.DataFrame(
+        {"age": [20, 30, 30, 60, 60], "a=b": [0, 2, 2, 2, 2], "d": [0, 1, 0, 1, 0]}
+    )
+    frame.assign(race=["\u202eB", *"BBBB"]).to_csv(tmp_path / "d.csv", index=False)
+    arguments = ["audit", tmp_path / "d.csv", "--prediction", "d", "--sensitive", "age,a=b,race"]
+    arguments += ["--bins", "age=25,45.5", "--bins", "a=b=1"]
+    said = apfex(*arguments).out
+    smallest = "3 groups, the smallest has 1 row (age=under 25, a=b=under 1, race="
+    assert f"age (3) x a=b (2) x race (2): {smallest}" in said
+    assert "\u202e" not in said
+    groups = json.loads(apfex(*arguments, "--json").out)["audit"]["groups"]
+    assert "age=45.5 and over" in [row["group"] for row in groups]
 
 
 def test_one_group_is_none(apfex, tmp_path):

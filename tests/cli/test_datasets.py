@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from apfex.cli import _datasets
 from apfex.datasets import list_datasets, make_biased
 
 
@@ -49,5 +48,8 @@ def test_an_unknown_name_is_told_before_anything_is_fetched(apfex):
     assert "german" not in said.err
 
 
-def test_names_complete_in_the_shell():
-    assert _datasets._names() == [info.name for info in list_datasets()]
+def test_names_complete_in_the_shell(apfex, monkeypatch):
+    monkeypatch.setenv("_APFEX_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "apfex datasets fetch ")
+    monkeypatch.setenv("COMP_CWORD", "3")
+    assert apfex().out.split() == [info.name for info in list_datasets()]

@@ -1,18 +1,16 @@
 """``explore``: reads its options, and tells what it took and what came out."""
 
 import json
+import shutil
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.cli.conftest import COLUMNS, TRAINING
 from tests.people import people
 
-from apfex.cli._explore import describe_choice, describe_groups
-from apfex.cli._options import read_bins
-from apfex.groups import make_groups
 from apfex.persistence import read_json
-from apfex.runs import GroupCounts
 
 
 def test_it_tells_what_it_took(apfex, table, tmp_path):
@@ -23,7 +21,7 @@ def test_it_tells_what_it_took(apfex, table, tmp_path):
         "hired, positive: hired (",
         "sex (2) x origin (2): 4 groups",
         "5 (3 numbers, 2 text): merit_1, merit_2, town",
-        "225 to fit and choose, 75 held back",
+        "225 to fit and choose, 75 to test",
         "chosen",
         str(tmp_path / "run" / "report.html"),
     ):
@@ -49,32 +47,38 @@ def test_weights_bins_a_favorable_label_and_json(apfex, tmp_path):
     assert "w" not in record["features"]
 
 
-def test_figures_of_the_rows_that_chose_are_named_as_such(finished):
-    front = read_json(finished / "front.json")
-    chosen = front["points"][front["chosen"]]["validation"]["gaps"]["dp"]["gap"]
-    front["settings"]["max_gap"] = {"dp": 1.0}
-    assert "within --max-gap (dp 1) on the rows that chose it" in describe_choice(front)
-    front["settings"]["max_gap"] = {"dp": -1.0}
-    said = describe_choice(front)
-    assert "none is within --max-gap (dp -1) on the rows that chose it; there this one is " in said
-    assert f"nearest (dp {chosen:.3f})" in said
+def test_figures_of_the_validation_rows_are_named_as_such(apfex, table, tmp_path):
+    arguments = ["explore", table, *COLUMNS, *TRAINING, "--out", tmp_path / "run", "--max-gap"]
+    assert "within --max-gap (dp 1) on the validation rows" in apfex(*arguments, "1").out
+    shutil.rmtree(tmp_path / "run")
+    said = apfex(*arguments, "0").out
+    front = read_json(tmp_path / "run/front.json")
+    gap = front["points"][front["chosen"]]["validation"]["gaps"]["dp"]["gap"]
+    assert (
+        "none is within --max-gap (dp 0) on the validation rows; there this one is nearest "
+        f"(dp {gap:.3f})" in said
+    )
 
 
 @pytest.mark.parametrize("text", ["age", "age=", "=3", "age=a", "age=1;2"])
-def test_bins_must_be_a_column_and_rising_numbers(text):
-    with pytest.raises(ValueError, match="--bins must be a column and rising numbers"):
-        read_bins([text])
+def test_bins_must_be_a_column_and_rising_numbers(apfex, table, text):
+    said = apfex("explore", table, *COLUMNS, "--bins", text)
+    assert (said.code, "--bins must be a column and rising numbers" in said.err) == (2, True)
 
 
-def test_bins_are_read():
-    assert read_bins(["age=25,45.5", "a=b=1"]) == {"age": [25, 45.5], "a=b": [1]}
-
-
-def test_groups_in_words():
-    groups = make_groups({"sex": ["F", "M", "M"], "race": ["\u202eB", "B", "B"]})
-    said = describe_groups(GroupCounts.of(groups))
-    assert said.startswith("sex (2) x race (2): 2 groups, the smallest has 1 row (sex=F")
-    assert "\u202e" not in said
+@pytest.mark.parametrize(
+    ("names", "typed"),
+    [
+        (["day", "tags"], "--drop day,tags"),
+        (["row", "the name"], "--drop row --drop 'the name'"),
+        (["a,b"], "--drop a,b"),
+    ],
+)
+def test_what_is_proposed_can_be_typed(apfex, tmp_path, names, typed):
+    frame = people().assign(**dict.fromkeys(names, pd.Timestamp("2024-01-31")))
+    frame.to_parquet(tmp_path / "p.parquet")
+    said = apfex("explore", tmp_path / "p.parquet", *COLUMNS, "--out", tmp_path / "run")
+    assert said.err.rstrip().endswith(f"Leave them out: {typed}")
 
 
 BAD = {

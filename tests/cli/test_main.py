@@ -3,14 +3,11 @@
 import json
 import sys
 import warnings
-from pathlib import Path
 
 import pytest
 
-from apfex.cli import _main, main
-from apfex.cli._options import told
-from apfex.cli._screen import Screen
-from apfex.runs import Argument, Predicting, RunError, RunWarning
+from apfex.cli import Screen
+from apfex.runs import RunError
 
 
 def raising(error):
@@ -23,7 +20,7 @@ def raising(error):
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (RunError("No ", Argument("label"), "."), "Error: No --label."),
+        (RunError("No rows."), "Error: No rows."),
         (ValueError("n must be 1"), "Error: n must be 1"),
         (OSError(28, "No space left on device"), "No space left"),
         (MemoryError(), "not enough memory"),
@@ -86,27 +83,7 @@ def test_json_has_no_nan(capsys):
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize(
-    ("part", "typed"),
-    [
-        (Argument("test_fraction"), "--test-fraction"),
-        (Argument("drop_missing", True), "--drop-missing"),
-        (Argument("threshold", 0.5), "--threshold 0.5"),
-        (Argument("positive", "good one"), "--positive 'good one'"),
-        (Argument("drop", ["day", "tags"]), "--drop day,tags"),
-        (Argument("drop", ["row", "the name"]), "--drop row --drop 'the name'"),
-        (Argument("drop", ["a,b"]), "--drop a,b"),
-        (Argument("bins", {"age": [25.0, 45.5]}), "--bins age=25,45.5"),
-        (Predicting(Path("a run")), "apfex predict 'a run' FILE"),
-    ],
-)
-def test_arguments_are_options_here(part, typed):
-    assert told(RunWarning("Do this: ", part)) == f"Do this: {typed}"
-    assert told(ValueError("as it is")) == "as it is"
-
-
 def test_help_is_no_error(apfex):
-    assert main is _main.main
     said = apfex()
     assert (said.code, said.err) == (0, "")
     assert apfex("explore", "--help").code == 0

@@ -19,11 +19,11 @@ def stopped(apfex, table, tmp_path, monkeypatch):
     """A run that was stopped while its points were measured."""
     with monkeypatch.context() as patched:
         patched.setattr("apfex.report.measure_front", stop)
-        said = apfex("explore", table, *COLUMNS, *TRAINING, "--out", tmp_path / "run")
+        said = apfex("explore", table, *COLUMNS, *TRAINING, "--out", tmp_path / "a run")
     assert said.code == 130
     assert "(Ctrl-C keeps the model)" in said.err
-    assert f"apfex predict {tmp_path / 'run.incomplete'} FILE" in said.err
-    return tmp_path / "run.incomplete"
+    assert f"apfex predict '{tmp_path / 'a run.incomplete'}' FILE" in said.err
+    return tmp_path / "a run.incomplete"
 
 
 def test_a_model_that_is_whole_predicts_as_that_of_the_whole_run(
@@ -46,7 +46,7 @@ def test_what_is_missing_is_said_in_a_sentence(apfex, stopped, command):
     said = apfex(command, stopped)
     assert (said.code, said.out) == (2, "")
     assert "it has no figures and no report, only the model" in said.err
-    assert f"apfex predict {stopped} FILE" in said.err
+    assert f"apfex predict '{stopped}' FILE" in said.err
 
 
 def test_before_a_model_is_whole_nothing_is_kept_and_that_is_said(

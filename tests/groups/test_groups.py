@@ -277,3 +277,16 @@ def test_nothing_warns_where_all_cells_are_known():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         make_groups(["F", "M"]).encode(["M"])
+
+
+def test_some_rows_keep_empty_groups_unless_these_are_dropped():
+    people = pd.DataFrame({"sex": ["F", "M", "F", None], "race": ["a", "b", "b", "a"]})
+    groups, rows = make_groups(people), np.array([2, 0])
+    assert groups.take(rows).names == groups.names
+    wanted = make_groups(people.iloc[rows])
+    found = groups.take(rows, drop_empty=True)
+    assert (found.names, found.codes.tolist()) == (wanted.names, wanted.codes.tolist())
+    assert [list(levels) for levels in found.levels] == [list(levels) for levels in wanted.levels]
+    whole = groups.take(np.arange(4)[::-1], drop_empty=True)
+    assert whole.names == groups.names
+    assert whole.codes.tolist() == groups.codes[::-1].tolist()

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from apfex.runs import RunError, RunWarning
-from apfex.runs._folder import MODEL, RUN, free_place, new_folder
+from apfex.runs import RunError, RunWarning, free_folder
+from apfex.runs._folder import MODEL, RUN, new_folder
 
 
 def write(place, fill, error=None):
@@ -65,8 +65,8 @@ def test_what_exists_is_refused_unless_it_is_empty(tmp_path):
     file.write_text("x")
     for place in (full, file):
         with pytest.raises(RunError, match="exists already"):
-            free_place(place, "people.csv")
-    assert free_place(empty, "people.csv") == empty
+            free_folder(place, "people.csv")
+    assert free_folder(empty, "people.csv") == empty
     with new_folder(empty) as folder:
         (folder / RUN).write_text("{}")
     assert (empty / RUN).exists()
@@ -75,9 +75,9 @@ def test_what_exists_is_refused_unless_it_is_empty(tmp_path):
 def test_names_by_default_count_up(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("apfex-people", "apfex-people-2"):
-        assert free_place(None, "some/where/people.csv") == Path(name)
+        assert free_folder(None, "some/where/people.csv") == Path(name)
         Path(name).mkdir()
-    assert free_place(None, "../§ $.csv").name == "apfex-run"
+    assert free_folder(None, "../§ $.csv").name == "apfex-run"
 
 
 def test_a_place_that_cannot_be_made_is_told(tmp_path):

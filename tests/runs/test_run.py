@@ -1,6 +1,7 @@
 """A run: what it holds and stores, from a file or a frame, and what it decides."""
 
 import io
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from apfex.front import UnmetBoundWarning
 from apfex.persistence import read_json
 from apfex.report import describe_front
 from apfex.runs import RunError, RunWarning, audit_file, load_audit, load_run
-from apfex.runs._data import hold_back, prepare
+from apfex.runs._data import read_and_split
 from apfex.runs._settings import ExploreSettings
 
 
@@ -52,16 +53,16 @@ def test_the_report_calls_labels_what_the_file_calls_them(finished):
     assert "1 = hired" not in (finished / "report.html").read_text()
 
 
-def test_the_report_is_on_the_rows_held_back(finished):
+def test_the_report_is_on_the_test_rows(finished):
     """The figures are those of the stored model on exactly these rows."""
     record, front = read_json(finished / "run.json"), read_json(finished / "front.json")
-    task = prepare(ExploreSettings.from_dict(record["settings"]))
+    data = read_and_split(ExploreSettings.from_dict(record["settings"]))
     clf = load(finished / "model")
-    again = describe_front(clf, **task.source.rows(task.test))
+    again = describe_front(clf, **data.rows.take(data.test))
     assert [p["error"] for p in again["points"]] == [p["error"] for p in front["points"]]
-    assert front["rows"] == len(task.test) == record["data"]["test_rows"]
+    assert front["rows"] == len(data.test) == record["data"]["test_rows"]
     stored = Audit.from_json((finished / "audit.json").read_text())
-    assert stored.n_rows == len(task.test)
+    assert stored.n_rows == len(data.test)
 
 
 def test_a_frame_gives_the_run_of_its_file_which_saves_as_it_was_written(finished, tmp_path):
@@ -121,7 +122,7 @@ def test_decisions_go_to_a_file_or_a_stream(finished, table, tmp_path, monkeypat
     assert stream.getvalue() == (tmp_path / "people-predictions.csv").read_text()
     run.predict_file(people(), tmp_path / "o.parquet", prefix="new_")
     found = pd.read_parquet("o.parquet")["new_prediction"].to_numpy()
-    assert (found == "hired").mean() == pytest.approx(told.share_positive)
+    assert (found == "hired").mean() == pytest.approx(told.selection_rate)
 
 
 def test_what_was_found_in_the_data_is_warned_of_and_recorded(tmp_path):
@@ -143,7 +144,7 @@ def test_what_was_found_in_the_data_is_warned_of_and_recorded(tmp_path):
     assert (record["leaks"], record["identifiers"]) == (["letter"], ["row"])
     assert load_run(tmp_path / "run").data == run.data
     settings = ExploreSettings.from_dict(record["settings"] | {"drop": ["letter"]})
-    assert prepare(settings, frame).data.leaks == ()
+    assert read_and_split(settings, frame).about.leaks == ()
 
 
 def test_groups_without_rows_that_count_are_data_of_the_warning():
@@ -158,8 +159,7 @@ def test_groups_without_rows_that_count_are_data_of_the_warning():
     ((rate, names),) = message.found
     assert rate == "tpr"
     assert all(odd.replace("'", "\\'") in name for name in names)
-    assert "validation" not in str(message)
-    assert message.told(lambda part: f"<{part.name}>").endswith("or lower <test_fraction>.")
+    assert message.text(lambda name, _: f"<{name}>").endswith("or lower <test_fraction>.")
 
 
 def test_a_criterion_that_cannot_be_measured_is_an_error_of_that_argument():
@@ -212,13 +212,26 @@ def test_a_column_of_several_kinds_and_other_things_are_refused():
         explore({"a": [1]}, **COLUMNS)
 
 
-def test_rows_held_back_have_both_labels():
-    y, codes = np.tile([0, 1], 100), np.repeat([0, 1], 100)
-    fit, test = hold_back(y, codes, 0.25, 0)
-    assert sorted([*fit, *test]) == list(range(200))
-    assert abs(np.bincount(y[test]) - 25).max() <= 1
+def test_test_rows_have_their_share_of_every_group_and_both_labels(finished):
+    stored = ExploreSettings.from_dict(read_json(finished / "run.json")["settings"])
+    frame = pd.concat([people(n=1)] * 200).assign(
+        hired=np.tile(["hired", "rejected"], 100), sex=np.repeat(["female", "male"], 100)
+    )
+    data = read_and_split(replace(stored, source=None), frame)
+    assert sorted([*data.fit, *data.test]) == list(range(200))
+    cells = 2 * data.rows.groups.codes + data.rows.codes
+    assert abs(np.bincount(cells[data.test]) - 12.5).max() <= 1
     with pytest.raises(RunError, match=r"2 rows are too few: the .* must have both labels"):
-        hold_back(np.array([0, 1]), np.zeros(2, int), 0.3, 0)
+        explore(frame.head(2), **COLUMNS, **TRAINING)
+
+
+def test_a_group_without_test_rows_is_no_group_there():
+    frame = people()
+    frame.loc[0, "origin"] = "elsewhere"
+    with pytest.warns(UserWarning, match="No non-trivial point|rows that count"):
+        run = explore(frame, **COLUMNS, **TRAINING)
+    assert run.data.groups.groups == 5
+    assert run.described["groups"] == 4
 
 
 def test_an_audit_of_a_frame_is_that_of_the_library(tmp_path):

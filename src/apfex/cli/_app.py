@@ -1,14 +1,84 @@
-"""The commands, put together."""
+"""The commands, put together, with those that other distributions add.
+
+They do so by an entry point of the group ``apfex.commands``, whose name is that of the command; it
+leads to a ``typer.Typer`` made with ``add_completion=False``. Such commands are looked for, and
+imported, only where help lists them or a word is no command of apfex itself; their modules should
+import what is heavy only when they run.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import warnings
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from apfex.cli import _audit, _explore, _options, _predict, _report
+from apfex.cli import _audit, _explore, _options, _stored_runs
 from apfex.cli._datasets import datasets
-from apfex.cli._plugins import Commands
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "apfex.commands"
+_ELSEWHERE = {
+    "reproduce": "`apfex reproduce` comes with the distribution apfex-reproduction; run "
+    "`pip install . ./reproduction` in a checkout of APFEx to install it."
+}
+"""Commands that people know of, and how to get them."""
+
+
+class Commands(TyperGroup):
+    """The commands of apfex, and after them those of other distributions."""
+
+    _are_all_here = False
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All names, as help shows them."""
+        self._take_in()
+        return super().list_commands(ctx)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a name, or None."""
+        if cmd_name not in self.commands:
+            self._take_in()
+        return super().get_command(ctx, cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that was typed; for one that is known but not installed, how to get it."""
+        missing = self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing
+        if missing and args[0] in _ELSEWHERE:
+            raise ValueError(_ELSEWHERE[args[0]])
+        return super().resolve_command(ctx, args)
+
+    def _take_in(self) -> None:
+        """Add what other distributions offer; what cannot be added is a warning of one line."""
+        from importlib.metadata import entry_points
+
+        if self._are_all_here:
+            return
+        self._are_all_here = True
+        for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+            try:
+                if point.name in self.commands:
+                    raise ValueError("there is a command of that name already")
+                self.add_command(_load(point), point.name)
+            except Exception as error:  # whatever it is, the other commands work
+                why = " ".join(f"{type(error).__name__}: {error}".split())
+                home = point.dist.name if point.dist is not None else point.value
+                warnings.warn(
+                    f"The command {point.name!r} of {home} is left out: {why}", stacklevel=2
+                )
+
+
+def _load(point: EntryPoint) -> Any:
+    app = point.load()
+    if not isinstance(app, typer.Typer):
+        raise TypeError(f"{point.value} must be a typer.Typer, got {type(app).__name__}")
+    command = typer.main.get_command(app)
+    command.name = point.name
+    return command
+
 
 app = typer.Typer(
     name="apfex",
@@ -46,7 +116,7 @@ def _start(
 
 app.command(epilog=_explore.EXAMPLES)(_explore.explore)
 app.command(epilog=_audit.EXAMPLES)(_audit.audit)
-app.command(epilog=_predict.EXAMPLES)(_predict.predict)
-app.command(epilog=_report.EXAMPLES)(_report.report)
-app.command(epilog=_explore.RERUN_EXAMPLES)(_explore.rerun)
+app.command(epilog=_stored_runs.PREDICT_EXAMPLES)(_stored_runs.predict)
+app.command(epilog=_stored_runs.REPORT_EXAMPLES)(_stored_runs.report)
+app.command(epilog=_stored_runs.RERUN_EXAMPLES)(_stored_runs.rerun)
 app.add_typer(datasets, name="datasets")

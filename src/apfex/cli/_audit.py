@@ -15,7 +15,7 @@ from apfex.plain import printable
 
 if TYPE_CHECKING:
     from apfex.auditing import Audit
-    from apfex.runs import AuditRun, Checked
+    from apfex.runs import AuditRun, GateResult
 
 EXAMPLES = options.examples(
     "apfex audit decisions.csv --prediction approved --label repaid --sensitive sex,race",
@@ -67,35 +67,21 @@ def audit(
     json: options.Json = False,
 ) -> None:
     """Audit any model's decisions: gaps between groups with intervals and verdicts; a gate."""
-    from apfex.runs import audit_file, check_gates, free_place, read_rule
+    given = options.arguments(locals(), "file", "fail_on", "allow_not_estimable")
+    from apfex.runs import audit_file, check_gates, free_folder, read_rule
 
     screen = Screen(json)
     rules = [read_rule(text) for text in fail_on or ()]
-    place = None if out is None else free_place(out)
+    folder = None if out is None else free_folder(out)
     screen.aside(f"Reading {printable(file)} ...")
-    run = audit_file(
-        file,
-        prediction=prediction,
-        sensitive=sensitive or (),
-        label=label,
-        positive=positive,
-        threshold=threshold,
-        bins=options.read_bins(bins),
-        weight=weight,
-        criteria=criteria,
-        tolerance=tolerance,
-        confidence=confidence,
-        min_count=min_count,
-        drop_missing=drop_missing,
-        encoding=encoding,
-    )
+    run = audit_file(file, **given)
     _show_data(run, screen)
     checked = check_gates(run.audit, rules, allow_not_estimable=allow_not_estimable)
     show_audit(run.audit, screen)
-    if place is not None:
-        run.save(place)
+    if folder is not None:
+        run.save(folder)
         screen.say()
-        screen.facts({"Report": str(place / "report.html")})
+        screen.facts({"Report": str(folder / "report.html")})
     _show_gates(checked, screen)
     hit = any(one.hit for one in checked)
     gates = [one.to_dict() for one in checked]
@@ -108,7 +94,6 @@ def audit(
 def _show_data(run: AuditRun, screen: Screen) -> None:
     """What was taken for what; nothing is guessed silently."""
     from apfex.cli._explore import describe_groups
-    from apfex.runs import GroupCounts
 
     data = run.data
     assert data is not None
@@ -121,15 +106,15 @@ def _show_data(run: AuditRun, screen: Screen) -> None:
     )
     screen.facts(
         {
-            "Data": f"{data.description}, {len(data.decided.codes):,} rows{dropped}",
+            "Data": f"{data.description}, {data.rows:,} rows{dropped}",
             "Decisions": decided,
             "Label": label,
-            "Groups": describe_groups(GroupCounts.of(data.groups)),
+            "Groups": describe_groups(data.groups),
         }
     )
 
 
-def _show_gates(checked: Sequence[Checked], screen: Screen) -> None:
+def _show_gates(checked: Sequence[GateResult], screen: Screen) -> None:
     """Which rules are hit, and by what."""
     if checked:
         screen.say()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -28,25 +27,11 @@ def _names() -> list[str]:
 @datasets.callback(invoke_without_command=True)
 def list_command(context: typer.Context, json: options.Json = False) -> None:
     """List the data sets: whether they are here, where they come from, their licence."""
-    if context.invoked_subcommand is None:
-        screen = Screen(json)
-        screen.finish({"datasets": list_known(screen)})
-
-
-@datasets.command("fetch", epilog=options.examples("apfex datasets fetch german heart"))
-def fetch_command(
-    names: Annotated[list[str], typer.Argument(help="Data sets.", autocompletion=_names)],
-    json: options.Json = False,
-) -> None:
-    """Get data sets that are not on this machine yet."""
-    screen = Screen(json)
-    screen.finish({"datasets": fetch(names, screen)})
-
-
-def list_known(screen: Screen) -> list[dict[str, Any]]:
-    """Data sets, whether they are on this machine, licence and home."""
     from apfex.datasets import list_datasets
 
+    if context.invoked_subcommand is not None:
+        return
+    screen = Screen(json)
     rows = [
         {
             "name": info.name,
@@ -73,26 +58,31 @@ def list_known(screen: Screen) -> list[dict[str, Any]]:
     )
     screen.say()
     screen.say("Get one with `apfex datasets fetch NAME`; `apfex explore NAME` also gets it.")
-    return rows
+    screen.finish({"datasets": rows})
 
 
-def fetch(names: Sequence[str], screen: Screen) -> list[dict[str, Any]]:
-    """Get data sets that are not here yet; every file is checked against its sha256."""
+@datasets.command("fetch", epilog=options.examples("apfex datasets fetch german heart"))
+def fetch_command(
+    names: Annotated[list[str], typer.Argument(help="Data sets.", autocompletion=_names)],
+    json: options.Json = False,
+) -> None:
+    """Get data sets that are not on this machine yet; every file is checked by its sha256."""
     from apfex.datasets import list_datasets, load_dataset
 
-    known = {info.name: info for info in list_datasets()}
+    screen = Screen(json)
+    licences = {info.name: info.licence for info in list_datasets()}
     for name in names:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}."
+        if name not in licences:
+            near = get_close_matches(name, licences, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(licences)}."
             raise ValueError(f"There is no data set {name!r}; {hint}")
     found = []
     for name in names:
-        screen.aside(f"Looking for {name} ... (licence: {known[name].licence})")
+        screen.aside(f"Looking for {name} ... (licence: {licences[name]})")
         data = load_dataset(name)
         screen.say(f"{name}: {len(data.y):,} rows, {data.X.shape[1]} columns, ready")
-        found.append({"name": name, "rows": len(data.y), "licence": known[name].licence})
-    return found
+        found.append({"name": name, "rows": len(data.y), "licence": licences[name]})
+    screen.finish({"datasets": found})
 
 
 def _is_here(name: str) -> bool:

@@ -1,11 +1,10 @@
-"""``apfex explore`` and ``apfex rerun``: options, and a run in a terminal."""
+"""``apfex explore``: options, and a run in a terminal."""
 
 from __future__ import annotations
 
 import shlex
 import warnings
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,12 +23,8 @@ EXAMPLES = options.examples(
 )
 
 
-RERUN_EXAMPLES = options.examples(
-    "apfex rerun apfex-adult/run.json",
-    "apfex rerun apfex-people/run.json --data moved/people.csv --out again",
-)
-_KINDS = {"number": "numbers", "text": "text", "boolean": "yes/no"}
-_FEATURES, _DIFFERENCES = 8, 4
+_TYPES = {"number": "numbers", "text": "text", "boolean": "yes/no"}
+_MOST_FEATURES = 8
 
 
 def explore(
@@ -65,7 +60,7 @@ def explore(
     points: Annotated[int, typer.Option(help="The most that the front keeps.", min=1)] = 16,
     seed: Annotated[int, typer.Option(help="The same seed, the same run.", min=0)] = 0,
     test_fraction: Annotated[
-        float, typer.Option(help="Share of rows held back for the report.", metavar="SHARE")
+        float, typer.Option(help="Share of rows to test on, for the report.", metavar="SHARE")
     ] = 0.25,
     tolerance: options.Tolerance = 0.05,
     confidence: options.Confidence = 0.95,
@@ -74,79 +69,18 @@ def explore(
     json: options.Json = False,
 ) -> None:
     """Train the front of accuracy and fairness of a table, and write a report and the model."""
-    from apfex.runs import explore, free_place
+    given = options.arguments(locals())
+    from apfex.runs import explore, free_folder
 
     screen = Screen(json)
-    place = free_place(out, source)
+    folder = free_folder(out, source)
     screen.aside(f"Reading {printable(source)} ...")
-    run = explore(
-        source,
-        label=label,
-        positive=positive,
-        favorable=favorable,
-        sensitive=sensitive or (),
-        bins=options.read_bins(bins),
-        drop=drop or (),
-        weight=weight,
-        criteria=criteria,
-        max_gap=options.read_max_gap(max_gap),
-        model=model.value,
-        search=search.value,
-        points=points,
-        seed=seed,
-        test_fraction=test_fraction,
-        tolerance=tolerance,
-        confidence=confidence,
-        encoding=encoding,
-        out=place,
-        **_telling(screen),
-    )
+    run = explore(**given, out=folder, **telling(screen))
     show_run(run, screen)
-    screen.finish(_document(run))
+    screen.finish(to_document(run))
 
 
-def rerun(
-    run: Annotated[Path, typer.Argument(help="run.json of a run, or its folder.")],
-    data: Annotated[
-        Path | None, typer.Option(help="Where the file is now.", metavar="FILE")
-    ] = None,
-    out: options.Out = None,
-    json: options.Json = False,
-) -> None:
-    """Repeat a run on the same data into a new folder, and say whether it comes out the same."""
-    from apfex.runs import free_place, load_run, rerun
-
-    screen = Screen(json)
-    name = load_run(run).record["data"]["name"]
-    done = rerun(run, data=data, out=free_place(out, name), **_telling(screen))
-    show_run(done.run, screen)
-    screen.say()
-    if done.same:
-        screen.say(
-            f"The same as {done.repeats}: all errors and gaps of all points, to the last digit."
-        )
-    else:
-        n_more = len(done.differences) - _DIFFERENCES
-        more = f" and {n_more} more" if n_more > 0 else ""
-        told = ", ".join(done.differences[:_DIFFERENCES])
-        screen.say(f"Not the same as {done.repeats}: {told}{more}.")
-    if done.versions_changed and not done.same:
-        said = (f"{name} {old} -> {new}" for name, (old, new) in done.versions_changed.items())
-        screen.say(f"Versions differ: {', '.join(said)}.")
-    screen.finish(
-        _document(done.run)
-        | {
-            "repeats": done.repeats,
-            "same": done.same,
-            "differences": done.differences,
-            "versions_changed": done.versions_changed,
-        }
-    )
-    if not done.same:
-        raise typer.Exit(1)
-
-
-def _telling(screen: Screen) -> dict[str, Any]:
+def telling(screen: Screen) -> dict[str, Any]:
     """What a run is to tell while it goes on."""
     import rich
 
@@ -159,7 +93,7 @@ def _telling(screen: Screen) -> dict[str, Any]:
             screen.aside(f"Training on {data.fit_rows:,} rows ... (Ctrl-C stops; nothing is kept)")
         else:
             screen.aside(
-                f"Measuring every point on {data.test_rows:,} rows held back ... (Ctrl-C keeps the "
+                f"Measuring every point on {data.test_rows:,} test rows ... (Ctrl-C keeps the "
                 "model)"
             )
 
@@ -172,18 +106,18 @@ def _show_data(data: RunData, screen: Screen) -> None:
     """What was taken for what; nothing is guessed silently."""
     dropped = "".join(f"; {n:,} dropped {why}" for why, n in data.dropped.items())
     label = "1:" if data.label is None else f"{printable(data.label)}, positive:"
-    counts = {kind: list(data.features.values()).count(kind) for kind in _KINDS}
-    kinds = ", ".join(f"{n} {_KINDS[kind]}" for kind, n in counts.items() if n)
+    counts = {kind: list(data.features.values()).count(kind) for kind in _TYPES}
+    types = ", ".join(f"{n} {_TYPES[kind]}" for kind, n in counts.items() if n)
     names = [printable(name, 40) for name in data.features]
-    more = f" and {len(names) - _FEATURES:,} more" if len(names) > _FEATURES else ""
+    more = f" and {len(names) - _MOST_FEATURES:,} more" if len(names) > _MOST_FEATURES else ""
     screen.facts(
         {
             "Data": f"{data.description}, {data.rows:,} rows{dropped}",
-            "Label": f"{label} {printable(data.positive, 40)} ({100 * data.share_positive:.1f}%); "
+            "Label": f"{label} {printable(data.positive, 40)} ({100 * data.base_rate:.1f}%); "
             f"favorable: {printable(data.favorable, 40)}",
             "Groups": describe_groups(data.groups),
-            "Features": f"{len(names)} ({kinds}): {', '.join(names[:_FEATURES])}{more}",
-            "Rows": f"{data.fit_rows:,} to fit and choose, {data.test_rows:,} held back",
+            "Features": f"{len(names)} ({types}): {', '.join(names[:_MOST_FEATURES])}{more}",
+            "Rows": f"{data.fit_rows:,} to fit and choose, {data.test_rows:,} to test",
         }
     )
 
@@ -224,23 +158,23 @@ def describe_choice(described: Mapping[str, Any]) -> str:
     said = ", ".join(f"{name} {limit:g}" for name, limit in bounds.items())
     if all(gaps[name] <= limit for name, limit in bounds.items()):
         why = f"the most accurate of those within --max-gap ({said})"
-        return f"point {place}: {why} on the rows that chose it"
+        return f"point {place}: {why} on the validation rows"
     found = ", ".join(f"{name} {gaps[name]:.3f}" for name in bounds)
     return (
-        f"point {place}: none is within --max-gap ({said}) on the rows that chose it; there this "
+        f"point {place}: none is within --max-gap ({said}) on the validation rows; there this "
         f"one is nearest ({found})"
     )
 
 
 def show_front(described: Mapping[str, Any], screen: Screen) -> None:
-    """A row per point, on the rows held back; gaps are those of the crossing, with intervals."""
+    """A row per point, on the test rows; gaps are those of the crossing, with intervals."""
     crossing = described["groupings"][-1]["by"]
     criteria = [criterion["key"] for criterion in described["criteria"]]
     confidence = described["settings"]["confidence"]
     screen.say()
     screen.say(
         f"Front of {len(described['points'])} points by {printable(crossing, 60)}, on "
-        f"{described['rows']:,} rows held back, {100 * confidence:g}% intervals"
+        f"{described['rows']:,} test rows, {100 * confidence:g}% intervals"
     )
     rows = []
     for point in described["points"]:
@@ -263,7 +197,7 @@ def _gap(gap: Mapping[str, Any]) -> str:
     return f"{gap['gap']:.3f} ({gap['lower']:.2f} to {gap['upper']:.2f})"
 
 
-def _document(run: Run) -> dict[str, Any]:
+def to_document(run: Run) -> dict[str, Any]:
     """For machines: the record, and the figures of every point without those of every group."""
     names = ("point", "error", "error_lower", "error_upper", "trivial", "levelled_down", "gaps")
     front = [{name: point[name] for name in names} for point in run.described["points"]]

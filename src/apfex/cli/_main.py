@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import traceback
 import warnings
@@ -79,9 +80,26 @@ def _message(error: Exception) -> str:
 
 
 def _words(problem: Any) -> str:
-    from apfex.cli._options import told
+    """The message of an error or warning, with options where Python has arguments."""
+    text: Any = getattr(problem, "text", None)  # of apfex.runs, which is not imported for that
+    return text(_as_option) if callable(text) else str(problem)
 
-    return told(problem)
+
+def _as_option(name: str, value: Any) -> str:
+    """An argument of :mod:`apfex.runs` as the option that is typed for it."""
+    if name == "predict":
+        return f"apfex predict {shlex.quote(str(value))} FILE"
+    option = f"--{name.replace('_', '-')}"
+    if value is None or value is True:
+        return option
+    if isinstance(value, dict):
+        cut = ((column, ",".join(f"{at:.10g}" for at in cuts)) for column, cuts in value.items())
+        value = [f"{column}={cuts}" for column, cuts in cut]
+    elif isinstance(value, list) and all(n == shlex.quote(n) and "," not in n for n in value):
+        value = [",".join(value)]
+    elif not isinstance(value, list):
+        value = [value if isinstance(value, str) else f"{value:g}"]
+    return " ".join(f"{option} {shlex.quote(one)}" for one in value)
 
 
 def _usage(error: Any) -> str:

@@ -1,9 +1,8 @@
-"""Options that several commands share, reading them, and how messages name them."""
+"""Options that several commands share, and reading them."""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -73,6 +72,16 @@ Out = Annotated[
 ]
 
 
+def arguments(typed: Mapping[str, Any], *others: str) -> dict[str, Any]:
+    """What was typed for a command, as the function of :mod:`apfex.runs` takes it.
+
+    ``others`` are for the command itself, as ``out`` and ``json`` are.
+    """
+    read = {"bins": read_bins, "max_gap": read_max_gap, "model": str, "search": str}
+    given = {name: value for name, value in typed.items() if name not in ("out", "json", *others)}
+    return given | {name: read[name](value) for name, value in given.items() if name in read}
+
+
 def read_bins(given: Sequence[str] | None) -> dict[str, list[float]]:
     """``age=25,45,65``: where a column of numbers is cut."""
     found = {}
@@ -100,27 +109,3 @@ def read_max_gap(text: str | None) -> float | dict[str, float] | None:
         raise ValueError(
             f"--max-gap must be a number from 0 to 1, or such as dp=0.05,tpr=0.1, got {text!r}."
         ) from error
-
-
-def told(problem: BaseException) -> str:
-    """The message of an error or warning, with options where Python has arguments."""
-    in_words = getattr(problem, "told", None)  # of apfex.runs, which is not imported for that
-    return str(problem) if in_words is None else in_words(spelled)
-
-
-def spelled(part: Any) -> str:
-    """An argument of :mod:`apfex.runs` as the option that is typed for it."""
-    if hasattr(part, "folder"):
-        return f"apfex predict {shlex.quote(str(part.folder))} FILE"
-    option, value = f"--{part.name.replace('_', '-')}", part.value
-    if value is None or value is True:
-        return option
-    if isinstance(value, dict):
-        value = [
-            f"{name}={','.join(f'{cut:.10g}' for cut in cuts)}" for name, cuts in value.items()
-        ]
-    elif isinstance(value, list) and all(n == shlex.quote(n) and "," not in n for n in value):
-        value = [",".join(value)]
-    elif not isinstance(value, list):
-        value = [value if isinstance(value, str) else f"{value:g}"]
-    return " ".join(f"{option} {shlex.quote(one)}" for one in value)

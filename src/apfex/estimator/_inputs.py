@@ -58,7 +58,7 @@ def read_rows(
     if weight is not None and not weight.all():
         rows = np.flatnonzero(weight)
         X, labels, weight = _safe_indexing(X, rows), labels[rows], weight[rows]
-        crossing = None if crossing is None else _occurring(crossing, rows)
+        crossing = None if crossing is None else crossing.take(rows, drop_empty=True)
     read_table(X)  # refuses columns that cannot be read, by their rows in the whole table
     classes, codes = _encode(labels)
     groupings = _groupings(crossing, len(labels), grouping)
@@ -254,16 +254,3 @@ def _groupings(crossing: Groups | None, n: int, grouping: str) -> list[Groups]:
         return [crossing]
     parents = [crossing.parent(attribute) for attribute in crossing.attributes]
     return [parent for parent in parents if len(parent) > 1]
-
-
-def _occurring(groups: Groups, rows: np.ndarray) -> Groups:
-    """Groups of some of the rows, without the groups that are then empty."""
-    cells = groups.cells[groups.codes[rows]]
-    return make_groups(
-        {
-            attribute: levels.take(cells[:, place])
-            for place, (attribute, levels) in enumerate(
-                zip(groups.attributes, groups.levels, strict=True)
-            )
-        }
-    )

@@ -141,8 +141,11 @@ class Groups:
         codes = np.append(cell_codes, -1)[self.codes]
         return Groups(codes, parent.attributes, parent.levels, parent.cells, parent._keys)
 
-    def take(self, rows: np.ndarray) -> Groups:
-        """The same groups for some of the rows; a group may then be empty."""
+    def take(self, rows: np.ndarray, *, drop_empty: bool = False) -> Groups:
+        """The same groups for some of the rows; one that is then empty stays, unless dropped."""
+        if drop_empty and len(np.unique(self.codes[rows])) < len(self):
+            cells = zip(self.attributes, self.levels, self.cells[self.codes[rows]].T, strict=True)
+            return make_groups({name: levels.take(column) for name, levels, column in cells})
         return Groups(self.codes[rows], self.attributes, self.levels, self.cells, self._keys)
 
     def _of_cells(self, labels: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:

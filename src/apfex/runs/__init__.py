@@ -7,26 +7,24 @@ Errors and warnings are :class:`RunError` and :class:`RunWarning`, which carry w
 """
 
 from apfex.runs._audit import AuditData, AuditRun, audit_file, load_audit
-from apfex.runs._checks import Leak
 from apfex.runs._columns import GroupCounts
 from apfex.runs._data import RunData
-from apfex.runs._errors import Argument, Predicting, RunError, RunWarning
+from apfex.runs._data_checks import Leak
+from apfex.runs._errors import RunError, RunWarning
 from apfex.runs._explore import explore
-from apfex.runs._folder import free_place
-from apfex.runs._gate import Checked, check_gates, read_rule
-from apfex.runs._predict import Predicted
+from apfex.runs._folder import free_folder
+from apfex.runs._gates import GateResult, check_gates, read_rule
+from apfex.runs._predictions import PredictedFile
 from apfex.runs._rerun import Rerun, rerun
 from apfex.runs._run import Run, load_run, rewrite_report
 
 __all__ = [
-    "Argument",
     "AuditData",
     "AuditRun",
-    "Checked",
+    "GateResult",
     "GroupCounts",
     "Leak",
-    "Predicted",
-    "Predicting",
+    "PredictedFile",
     "Rerun",
     "Run",
     "RunData",
@@ -35,7 +33,7 @@ __all__ = [
     "audit_file",
     "check_gates",
     "explore",
-    "free_place",
+    "free_folder",
     "load_audit",
     "load_run",
     "read_rule",

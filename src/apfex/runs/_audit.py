@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
-
-from apfex.runs._columns import put_into_bins, read_weight, warn_of_levels
-from apfex.runs._errors import Argument, RunError, listed, named
-from apfex.runs._files import Table, open_table
-from apfex.runs._folder import AUDIT, REPORT, RUN, free_place, new_folder, new_record, read_record
-from apfex.runs._outcomes import MISSING, Outcome, check_decided, decide, read_outcomes, spelled
-from apfex.runs._settings import (
-    AuditFileSettings,
-    Bins,
-    Names,
-    as_names,
-    check_bins,
-    check_criteria,
+from apfex.runs._columns import (
+    GroupCounts,
+    find_columns,
+    read_groups,
+    read_weight,
+    warn_of_many_levels,
 )
+from apfex.runs._errors import RunError
+from apfex.runs._folder import (
+    AUDIT,
+    REPORT,
+    RUN,
+    free_folder,
+    new_folder,
+    new_record,
+    read_record,
+    report_path,
+)
+from apfex.runs._labels import MISSING, Outcome, read_decisions
+from apfex.runs._settings import AuditFileSettings, Bins, Names
+from apfex.runs._tables import Table, open_table
 
 if TYPE_CHECKING:
     from apfex.auditing import Audit
-    from apfex.groups import Groups
+    from apfex.rates import ConfusionCounts
 
 _MOST_LEVELS = 100_000
 
@@ -34,15 +40,15 @@ _MOST_LEVELS = 100_000
 @final
 @dataclass(frozen=True, eq=False)
 class AuditData:
-    """Rows of a table that are audited: a decision each, a group, a label if there are labels.
+    """What was taken for what in a table of decisions.
 
     Attributes
     ----------
     description : str
         Name and form of the table.
-    decided, label : records with name, codes, positive, negative and share; label may be None
-    groups : Groups
-    weight, score : array of shape [n], or None
+    decided, label : Outcome
+        With name, positive, negative and share; label is None where there are no labels.
+    groups : GroupCounts
     dropped : int
         Rows without a decision or label, left out because the user said so.
     """
@@ -50,10 +56,13 @@ class AuditData:
     description: str
     decided: Outcome
     label: Outcome | None
-    groups: Groups
-    weight: np.ndarray | None
-    score: np.ndarray | None
+    groups: GroupCounts
     dropped: int
+
+    @property
+    def rows(self) -> int:
+        """Rows that are audited."""
+        return len(self.decided.codes)
 
 
 @final
@@ -81,16 +90,10 @@ class AuditRun:
         """Write the page of the audit; by default that of the folder again, by this version."""
         from apfex.report import write_audit_page
 
-        if path is None and self.folder is None:
-            raise RunError(
-                Argument("path"),
-                " must name a file, as this audit is not stored in a folder; save makes one.",
-            )
-        target = Path(self.folder or "", REPORT) if path is None else path
         data = self.record["data"]
         return write_audit_page(
             self.audit,
-            target,
+            report_path(self.folder, path),
             title=f"Audit of {data['name']}",
             source=f"{data['name']}, {data['rows']:,} rows, sha256 {data['sha256'][:12]}",
         )
@@ -99,12 +102,12 @@ class AuditRun:
         """Write ``report.html``, ``audit.json`` and ``run.json`` into a new folder."""
         from apfex.persistence import write_json, write_text_atomically
 
-        place = free_place(folder)
-        with new_folder(place) as draft:
+        target = free_folder(folder)
+        with new_folder(target) as draft:
             write_text_atomically(draft / AUDIT, self.audit.to_json())
             self.report(draft / REPORT)
             write_json(draft / RUN, self.record)
-        return place
+        return target
 
 
 def audit_file(
@@ -166,33 +169,16 @@ def audit_file(
     >>> run.data.decided.share, run.audit.notes
     (0.75, ('Without labels: tpr left out.',))
     """
-    is_named = isinstance(source, str | os.PathLike)
-    settings = AuditFileSettings(
-        source=os.fspath(source) if is_named else "frame",
-        prediction=prediction,
-        sensitive=as_names(sensitive),
-        label=label,
-        positive=None if positive is None else spelled(positive),
-        threshold=threshold,
-        bins=check_bins(bins),
-        weight=weight,
-        criteria=check_criteria(criteria),
-        tolerance=tolerance,
-        confidence=confidence,
-        min_count=min_count,
-        drop_missing=drop_missing,
-        encoding=encoding,
-    )
+    from apfex.auditing import AuditSettings, audit_counts
+
+    settings = AuditFileSettings.of(locals())
+    criteria, notes = _criteria(settings)
     table = open_table(source, encoding)
-    rows = _read_rows(table, settings)
-    stored = {
-        "name": "frame" if table.path is None else table.path.name,
-        "path": None if table.path is None else str(table.path.resolve()),
-        "sha256": table.sha256(),
-        "rows": len(rows.decided.codes),
-        "dropped": rows.dropped,
-    }
-    return AuditRun(_audit(rows, settings), rows, new_record("audit", asdict(settings), stored))
+    counts, data = _count(table, settings)
+    facts = {**table.identity(), "rows": data.rows, "dropped": data.dropped}
+    asked = AuditSettings(criteria, tolerance, confidence, min_count, data.decided.positive)
+    record = new_record("audit", settings.to_dict(), facts)
+    return AuditRun(audit_counts(counts, asked, notes), data, record)
 
 
 def load_audit(folder: str | os.PathLike[str]) -> AuditRun:
@@ -216,129 +202,60 @@ def load_audit(folder: str | os.PathLike[str]) -> AuditRun:
     return AuditRun(audit, None, record, home)
 
 
-def _audit(rows: AuditData, options: AuditFileSettings) -> Audit:
-    from apfex.auditing import AuditSettings, audit_counts
+def _criteria(settings: AuditFileSettings) -> tuple[tuple[str, ...], list[str]]:
+    """Criteria that can be audited, and a note of those that cannot without labels."""
+    from apfex.auditing import AuditSettings
+
+    if settings.label is not None:
+        return settings.criteria, []
+    without, needy = AuditSettings(settings.criteria).without_labels()
+    if not without:
+        raise RunError(
+            f"{{--criteria}} {','.join(needy)} needs {{--label}}; without labels there is only dp.",
+            found=",".join(needy),
+        )
+    return without, [f"Without labels: {', '.join(needy)} left out."] if needy else []
+
+
+def _count(table: Table, settings: AuditFileSettings) -> tuple[ConfusionCounts, AuditData]:
+    """Count only the columns that are needed, and refuse what would have to be guessed."""
     from apfex.rates import count_rows
 
-    settings = AuditSettings(
-        options.criteria,
-        options.tolerance,
-        options.confidence,
-        options.min_count,
-        rows.decided.positive,
-    )
-    notes: list[str] = []
-    if rows.label is None:
-        blind, needy = settings.without_labels()
-        if not blind:
-            raise RunError(
-                Argument("criteria"),
-                f" {','.join(needy)} needs ",
-                Argument("label"),
-                "; without labels there is only dp.",
-                found=",".join(needy),
-            )
-        notes += [f"Without labels: {', '.join(needy)} left out."] if needy else []
-        settings = replace(settings, criteria=blind)
-    counts = count_rows(
-        None if rows.label is None else rows.label.codes,
-        rows.decided.codes,
-        rows.groups,
-        rows.weight,
-        score=rows.score,
-    )
-    return audit_counts(counts, settings, notes)
-
-
-def _read_rows(table: Table, options: AuditFileSettings) -> AuditData:
-    """Read only the columns that are needed, and refuse what would have to be guessed."""
-    from apfex.groups import make_groups
-
-    columns, sensitive = _columns(table, options)
+    arguments = ("prediction", "label", "weight")
+    columns, sensitive = find_columns(table, settings, arguments, ("sensitive",))
     frame = table.read(list(dict.fromkeys([*columns.values(), *sensitive])))
-    decided, label, score = _outcomes(frame, columns, options)
+    outcomes = {name: frame[column] for name, column in columns.items() if name != "weight"}
+    decided, label, score = read_decisions(outcomes, settings.positive, settings.threshold)
     complete = decided.codes != MISSING
     if label is not None:
         complete &= label.codes != MISSING
     dropped = int((~complete).sum())
     if dropped:
-        _check_missing(table, decided, label, options)
-        frame = frame[complete].reset_index(drop=True)
-        decided, score = _take(decided, complete), None if score is None else score[complete]
-        label = None if label is None else _take(label, complete)
-    people = put_into_bins(frame[sensitive], options.bins, most=_MOST_LEVELS)
-    weight = read_weight(frame[columns["weight"]]) if "weight" in columns else None
-    groups = make_groups(people)
+        if not settings.drop_missing:
+            raise _missing(table, decided, label)
+        frame, decided = frame[complete].reset_index(drop=True), decided.take(complete)
+        score = None if score is None else score[complete]
+        label = None if label is None else label.take(complete)
+    groups = read_groups(frame[sensitive], settings.bins, most_levels=_MOST_LEVELS)
     if len(groups) < 2:
         raise RunError(
-            Argument("sensitive"),
-            f" must tell groups apart, got one: {groups.names[0]}.",
+            f"{{--sensitive}} must tell groups apart, got one: {groups.names[0]}.",
             found=groups.names[0],
         )
-    warn_of_levels(people)
-    return AuditData(table.describe(), decided, label, groups, weight, score, dropped)
+    warn_of_many_levels(frame[[name for name in sensitive if name not in (settings.bins or ())]])
+    weight = read_weight(frame[columns["weight"]]) if "weight" in columns else None
+    labels = None if label is None else label.codes
+    counts = count_rows(labels, decided.codes, groups, weight, score=score)
+    return counts, AuditData(table.describe(), decided, label, GroupCounts.of(groups), dropped)
 
 
-def _columns(table: Table, options: AuditFileSettings) -> tuple[dict[str, str], list[str]]:
-    """The columns that arguments name, and the sensitive ones."""
-    if not options.sensitive:
-        raise RunError(
-            Argument("sensitive"),
-            f" must name columns of {table.name}, which has {listed(table.columns)}.",
-        )
-    given = {"prediction": options.prediction, "label": options.label, "weight": options.weight}
-    columns = {
-        argument: table.column(name, argument)
-        for argument, name in given.items()
-        if name is not None
-    }
-    if len(set(columns.values())) < len(columns):
-        raise RunError(*named(*columns), " must name different columns.")
-    return columns, table.names(options.sensitive, "sensitive")
-
-
-def _outcomes(
-    frame: Any, columns: Mapping[str, str], options: AuditFileSettings
-) -> tuple[Outcome, Outcome | None, np.ndarray | None]:
-    """Decisions, labels and scores."""
-    series = {
-        argument: frame[columns[argument]]
-        for argument in ("prediction", "label")
-        if argument in columns
-    }
-    if options.threshold is None:
-        check_decided(series["prediction"])
-        outcomes = read_outcomes(series, options.positive)
-        return outcomes[0], outcomes[1] if len(outcomes) > 1 else None, None
-    decided, score = decide(series.pop("prediction"), options.threshold)
-    if options.positive is not None and not series:
-        raise RunError(
-            Argument("positive"),
-            " must not be given with ",
-            Argument("threshold"),
-            " and no ",
-            Argument("label"),
-            ".",
-        )
-    labels = read_outcomes(series, options.positive) if series else [None]
-    return decided, labels[0], score
-
-
-def _check_missing(
-    table: Table, decided: Outcome, label: Outcome | None, options: AuditFileSettings
-) -> None:
+def _missing(table: Table, decided: Outcome, label: Outcome | None) -> RunError:
     """Rows without a decision may be the ones that matter: nobody leaves them out unasked."""
-    if options.drop_missing:
-        return
     found = {one.name: one.missing for one in (decided, label) if one is not None and one.missing}
-    raise RunError(
+    return RunError(
         f"{table.name} has no value of "
         f"{' and of '.join((f'{name} in {n:,}' for name, n in found.items()))} of "
-        f"{len(decided.codes):,} rows; fill them in, or leave these rows out: ",
-        Argument("drop_missing", True),
+        f"{len(decided.codes):,} rows; fill them in, or leave these rows out: {{--drop_missing}}",
+        drop_missing=True,
         found=found,
     )
-
-
-def _take(outcome: Outcome, rows: np.ndarray) -> Outcome:
-    return replace(outcome, codes=outcome.codes[rows])

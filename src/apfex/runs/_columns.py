@@ -1,4 +1,4 @@
-"""Roles of columns: features that a model can read, sensitive columns, weights of rows."""
+"""Columns by their roles: features that a model can read, sensitive columns, weights of rows."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 
 from apfex.plain import printable
-from apfex.runs._errors import Argument, Part, RunError, RunWarning, listed
+from apfex.runs._errors import RunError, RunWarning, listed, named, nearest
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from apfex.groups import Groups
+    from apfex.runs._settings import TableSettings
+    from apfex.runs._tables import Table
 
-Kind = Literal["number", "text", "boolean"]
+FeatureType = Literal["number", "text", "boolean"]
 _MANY_NUMBERS = 20
-MOST_GROUPS = 200
-"""Cells of the crossing beyond which training takes minutes, and rates of cells say little."""
 
 
 @final
@@ -49,25 +49,45 @@ class GroupCounts:
     def of(groups: Groups) -> GroupCounts:
         """Count."""
         place = int(groups.counts.argmin())
-        levels = zip(groups.attributes, map(len, groups.levels), strict=True)
-        return GroupCounts(
-            dict(levels), len(groups), groups.names[place], int(groups.counts[place])
+        levels = dict(zip(groups.attributes, map(len, groups.levels), strict=True))
+        return GroupCounts(levels, len(groups), groups.names[place], int(groups.counts[place]))
+
+
+def find_columns(
+    table: Table, settings: TableSettings, arguments: Sequence[str], needed: Sequence[str]
+) -> tuple[dict[str, str], list[str]]:
+    """The columns that arguments name, by the argument, and the sensitive ones.
+
+    Nothing is guessed: a user says what is predicted, and for whom it must be fair.
+    """
+    lacking = [name for name in needed if not getattr(settings, name)]
+    if lacking:
+        raise RunError(
+            f"{named(*lacking)} must name columns of {table.name}, which has "
+            f"{listed(table.columns)}."
         )
+    given = {name: getattr(settings, name) for name in arguments}
+    columns = {
+        name: table.column(value, name) for name, value in given.items() if value is not None
+    }
+    if len(set(columns.values())) < len(columns):
+        raise RunError(f"{named(*columns)} must name different columns.")
+    return columns, table.names(settings.sensitive, "sensitive")
 
 
-def kinds_of(X: pd.DataFrame) -> dict[str, Kind]:
+def feature_types(X: pd.DataFrame) -> dict[str, FeatureType]:
     """What each column holds; a column without values counts as numbers."""
-    return {str(name): _kind(column) or "text" for name, column in X.items()}
+    return {str(name): _feature_type(column) or "text" for name, column in X.items()}
 
 
 def check_features(X: pd.DataFrame, table: str) -> pd.DataFrame:
     """The columns, if a model can read them all; an error that names those it cannot."""
-    unusable = [str(name) for name, column in X.items() if _kind(column) is None]
+    unusable = [str(name) for name, column in X.items() if _feature_type(column) is None]
     if unusable:
         raise RunError(
             f"{table} has columns that hold neither numbers, text nor yes and no: "
-            f"{listed(unusable)}. Leave them out: ",
-            Argument("drop", unusable),
+            f"{listed(unusable)}. Leave them out: {{--drop}}",
+            drop=unusable,
             found=tuple(unusable),
         )
     for name, column in X.select_dtypes("floating").items():
@@ -75,107 +95,105 @@ def check_features(X: pd.DataFrame, table: str) -> pd.DataFrame:
         if infinite:
             raise RunError(
                 f"{table}: {name} is infinite in {infinite:,} rows; empty these cells, or leave "
-                "the column out: ",
-                Argument("drop", [str(name)]),
+                "the column out: {--drop}",
+                drop=[str(name)],
                 found=infinite,
             )
     return X
 
 
-def like_training(X: pd.DataFrame, kinds: Mapping[str, str], table: str) -> pd.DataFrame:
-    """New rows, if their columns hold what they held in training."""
+def read_features(table: Table, types: Mapping[str, str]) -> pd.DataFrame:
+    """The features of a run in new rows, if they hold what they held in training.
+
+    Other columns, the sensitive ones too, are not needed.
+    """
+    lacking = [name for name in types if name not in table.columns]
+    if lacking:
+        near = nearest(lacking[0], [name for name in table.columns if name not in types])
+        hint = f"; is '{near}' meant to be {lacking[0]}?" if near else "."
+        raise RunError(
+            f"{table.name} lacks columns of the run: {listed(lacking)}{hint}",
+            found=tuple(lacking),
+            suggestion=near,
+        )
+    X = table.read(list(types), text=[name for name, kind in types.items() if kind == "text"])
     words = {"number": "numbers", "text": "text", "boolean": "true and false"}
     for name, column in X.items():
-        wanted = kinds[str(name)]
-        if column.count() and _kind(column) != wanted:
+        wanted = types[name]
+        if column.count() and _feature_type(column) != wanted:
+            example = printable(_example(column, wanted), 40)
             raise RunError(
-                f"{table}: {name} must hold {words[wanted]} as it did in the run, got "
-                f"'{printable(_example(column, wanted), 40)}'.",
-                found=printable(_example(column, wanted), 40),
+                f"{table.name}: {name} must hold {words[wanted]} as it did in the run, got "
+                f"'{example}'.",
+                found=example,
             )
-    return check_features(X, table)
+    return check_features(X, table.name)
 
 
-def put_into_bins(
-    frame: pd.DataFrame, bins: Mapping[str, Sequence[float]] | None, *, most: int
-) -> pd.DataFrame:
-    """Sensitive columns with levels that people can be told apart by.
+def read_groups(
+    frame: pd.DataFrame, bins: Mapping[str, Sequence[float]] | None, *, most_levels: int
+) -> Groups:
+    """The groups that sensitive columns make, numbers in bins where there are such.
 
     Parameters
     ----------
     frame : DataFrame of the sensitive columns
     bins : mapping from a column to where it is cut
-    most : int
+    most_levels : int
         Levels beyond which a column is refused.
     """
+    from apfex.groups import make_groups
+
     bins = bins or {}
     stray = [name for name in bins if name not in frame.columns]
     if stray:
         raise RunError(
-            Argument("bins"),
-            f" names '{stray[0]}', which is not among ",
-            Argument("sensitive"),
-            ".",
-            found=stray[0],
+            f"{{--bins}} names '{stray[0]}', which is not among {{--sensitive}}.", found=stray[0]
         )
-    cut = {n: _cut(column, bins[str(n)]) for n, column in frame.items() if str(n) in bins}
-    frame = frame.assign(**{str(name): column for name, column in cut.items()})
+    cut = {str(n): _cut(column, bins[str(n)]) for n, column in frame.items() if str(n) in bins}
+    frame = frame.assign(**cut)
     for name, column in frame.items():
         levels = column.nunique()
-        if levels > most:
-            raise _too_many(str(name), column, levels, most)
-    return frame
+        if levels > most_levels:
+            raise _too_many_levels(str(name), column, levels, most_levels)
+    return make_groups(frame)
 
 
-def check_few(groups: Groups) -> None:
-    """Refuse more groups than a front can be made for."""
-    if len(groups) > MOST_GROUPS:
-        raise RunError(
-            Argument("sensitive"),
-            f" makes {len(groups):,} groups where the columns cross, but a front is made for at "
-            f"most {MOST_GROUPS}: name fewer columns, or merge levels.",
-            found=len(groups),
-        )
-
-
-def bins_for(column: pd.Series) -> Argument:
-    """What would cut numbers into three parts, at round numbers."""
-    cuts = [float(f"{column.quantile(q):.2g}") for q in (1 / 3, 2 / 3)]
-    return Argument("bins", {str(column.name): list(dict.fromkeys(cuts))})
-
-
-def warn_of_levels(people: pd.DataFrame) -> None:
-    """Numbers with many levels are probably meant to be in bins."""
-    for name, column in people.select_dtypes("number").items():
-        if column.nunique() > _MANY_NUMBERS:
-            warning = RunWarning(
-                f"{name} is a number with {column.nunique():,} levels; for ranges: ",
-                bins_for(column),
-                found=column.nunique(),
-            )
+def warn_of_many_levels(numbers: pd.DataFrame) -> None:
+    """Sensitive numbers with many levels are probably meant to be in bins."""
+    for name, column in numbers.select_dtypes("number").items():
+        levels = column.nunique()
+        if levels > _MANY_NUMBERS:
+            said = f"{name} is a number with {levels:,} levels; for ranges: {{--bins}}"
+            warning = RunWarning(said, bins=_bins_for(column), found=levels)
             warnings.warn(warning, stacklevel=4)
 
 
 def read_weight(column: pd.Series) -> np.ndarray:
     """Weights of rows: numbers from 0 on, none missing."""
-    if not _is_numeric(column):
-        raise RunError(Argument("weight"), f" {column.name} must hold numbers.", found=column.name)
+    if not is_numeric(column):
+        raise RunError(f"{{--weight}} {column.name} must hold numbers.", found=column.name)
     values = column.to_numpy(np.float64)
     if not (np.isfinite(values).all() and (values >= 0).all() and values.any()):
         raise RunError(
-            Argument("weight"),
-            f" {column.name} must have a number of at least 0 in every row, and some above 0.",
+            f"{{--weight}} {column.name} must have a number of at least 0 in every row, and some "
+            "above 0.",
             found=column.name,
         )
     return values
 
 
+def is_numeric(column: pd.Series) -> bool:
+    """Whether it is stored as numbers."""
+    return getattr(column.dtype, "kind", "O") in "iuf"
+
+
 def _cut(column: pd.Series, cuts: Sequence[float]) -> pd.Series:
     import pandas as pd
 
-    if not _is_numeric(column):
+    if not is_numeric(column):
         raise RunError(
-            Argument("bins"), f" needs numbers, but '{column.name}' holds text.", found=column.name
+            f"{{--bins}} needs numbers, but '{column.name}' holds text.", found=column.name
         )
     marks = [f"{cut:g}" for cut in cuts]
     names = [f"under {marks[0]}"]
@@ -186,17 +204,23 @@ def _cut(column: pd.Series, cuts: Sequence[float]) -> pd.Series:
     return cut.where(column.notna())
 
 
-def _too_many(name: str, column: pd.Series, levels: int, most: int) -> RunError:
-    said = f" {name} has {levels:,} levels; at most {most:,} can be compared. "
-    identifier = "Is it an identifier? Merge levels, or take another column."
-    remedy: list[Part] = [identifier]
-    if _is_numeric(column):
-        remedy = ["Put its numbers into bins, for instance ", bins_for(column)]
-    return RunError(Argument("sensitive"), said, *remedy, found=levels)
+def _bins_for(column: pd.Series) -> dict[str, list[float]]:
+    """What would cut numbers into three parts, at round numbers."""
+    cuts = [float(f"{column.quantile(q):.2g}") for q in (1 / 3, 2 / 3)]
+    return {str(column.name): list(dict.fromkeys(cuts))}
+
+
+def _too_many_levels(name: str, column: pd.Series, levels: int, most: int) -> RunError:
+    said = f"{{--sensitive}} {name} has {levels:,} levels; at most {most:,} can be compared. "
+    if is_numeric(column):
+        said += "Put its numbers into bins, for instance {--bins}"
+        return RunError(said, bins=_bins_for(column), found=levels)
+    said += "Is it an identifier? Merge levels, or take another column."
+    return RunError(said, found=levels)
 
 
 def _example(column: pd.Series, wanted: str) -> object:
-    """A value that is not of the kind."""
+    """A value that is not of the type."""
     values = column.dropna().tolist()
     return next((v for v in values if wanted == "number" and not _is_number(v)), values[0])
 
@@ -209,11 +233,7 @@ def _is_number(value: object) -> bool:
     return True
 
 
-def _is_numeric(column: pd.Series) -> bool:
-    return getattr(column.dtype, "kind", "O") in "iuf"
-
-
-def _kind(column: pd.Series) -> Kind | None:
+def _feature_type(column: pd.Series) -> FeatureType | None:
     """None for what no model can read: dates, lists, bytes."""
     import pandas as pd
 
@@ -224,10 +244,10 @@ def _kind(column: pd.Series) -> Kind | None:
         return "number"
     if dtype.kind == "b":
         return "boolean"
-    return _object_kind(set(map(type, column.dropna()))) if dtype.kind == "O" else None
+    return _object_type(set(map(type, column.dropna()))) if dtype.kind == "O" else None
 
 
-def _object_kind(types: set[type[Any]]) -> Kind | None:
+def _object_type(types: set[type[Any]]) -> FeatureType | None:
     if not types:
         return "number"
     if types == {bool}:

@@ -6,12 +6,14 @@ import codecs
 import csv
 import gzip
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, final
 
-from apfex.runs._errors import Argument, RunError
+from apfex.runs._errors import RunError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +35,10 @@ _COMMA, _DOT = re.compile(r"-?\d+,\d+"), re.compile(r"-?\d+\.\d+")
 @final
 @dataclass(frozen=True)
 class Dialect:
-    """What must be known to read the file; the rest of the file is taken to be alike."""
+    """What must be known to read the file; the rest of the file is taken to be alike.
+
+    A column without a name, as an index that was written, is called by its number.
+    """
 
     encoding: str
     separator: str
@@ -53,46 +58,51 @@ class Dialect:
 def read_dialect(path: Path, encoding: str | None) -> Dialect:
     """Look at the first rows; nothing is guessed that is not certain or told."""
     encoding = _check(encoding) if encoding else _marked(path)
-    with open_text(path, encoding) as stream:
-        try:
-            head = [line for line, _ in zip(stream, range(_SAMPLE), strict=False)]
-        except (UnicodeError, EOFError, OSError) as error:
-            raise unreadable(path, encoding, error) from error
+    with _open_text(path, encoding) as stream:
+        head = list(islice(stream, _SAMPLE))
     if not "".join(head).strip():
         raise RunError(f"{path} is empty: a row of column names and rows below it are needed.")
     if not head[0].strip():
         raise RunError(f"{path} begins with an empty line; the column names must come first.")
     if "\0" in head[0]:
         raise RunError(
-            f"{path} is not plain text; if it is UTF-16 without a mark, say so: ",
-            Argument("encoding", "utf-16-le"),
+            f"{path} is not plain text; if it is UTF-16 without a mark, say so: {{--encoding}}",
+            encoding="utf-16-le",
         )
-    separator = max(_SEPARATORS, key=lambda mark: (_count(head[0], mark), mark == ","))
+    separator = max(_SEPARATORS, key=lambda mark: len(next(csv.reader(head[:1], delimiter=mark))))
     rows = list(csv.reader(head, delimiter=separator))
-    return Dialect(encoding, separator, _decimal(rows, separator), _named(rows[0]))
+    columns = (name or f"column {place}" for place, name in enumerate(rows[0], start=1))
+    return Dialect(encoding, separator, _decimal(rows, separator), tuple(columns))
 
 
-def open_text(path: Path, encoding: str) -> IO[str]:
-    """The file as text, unpacked if it is gzipped."""
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding=encoding, newline="")
-    return path.open(encoding=encoding, newline="")
+@contextmanager
+def _open_text(path: Path, encoding: str) -> Iterator[IO[str]]:
+    """The file as text, unpacked if it is gzipped; an error says what to do about it."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding=encoding, newline="") as stream:
+        try:
+            yield stream
+        except (UnicodeError, EOFError, OSError) as error:
+            raise _unreadable(path, encoding, error) from error
 
 
-def check_quotes(path: Path, dialect: Dialect) -> None:
+def _count_quotes(path: Path, encoding: str) -> int:
+    """Read the whole file, so that bytes that do not decode are found, too."""
+    with _open_text(path, encoding) as stream:
+        return sum(part.count('"') for part in iter(lambda: stream.read(1 << 20), ""))
+
+
+def _check_quotes(path: Path, dialect: Dialect) -> None:
     """Refuse a quote that is never closed: all rows after it would be one cell.
 
     An odd number of quotes says that there may be one; the rows are then looked at one by one.
     """
-    with open_text(path, dialect.encoding) as stream:
+    if _count_quotes(path, dialect.encoding) % 2 == 0:
+        return
+    with _open_text(path, dialect.encoding) as stream:
         try:
-            if sum(part.count('"') for part in iter(lambda: stream.read(1 << 20), "")) % 2 == 0:
-                return
-            stream.seek(0)
             for _ in csv.reader(stream, delimiter=dialect.separator, strict=True):
                 pass
-        except (UnicodeError, EOFError, OSError) as error:
-            raise unreadable(path, dialect.encoding, error) from error
         except csv.Error as error:
             if "unexpected end of data" in str(error):
                 raise RunError(f"{path} has a quote that is never closed.") from error
@@ -113,7 +123,7 @@ def read_csv(
     """
     import pyarrow as pa
 
-    check_quotes(path, dialect)
+    _check_quotes(path, dialect)
     missing = () if verbatim else MISSING
     kinds = {name: pa.string() for name in columns if name in text}
     table = _parse_csv(path, dialect, columns, kinds, missing)
@@ -121,7 +131,7 @@ def read_csv(
     if dates:  # as they stand, not as some calendar reads them
         table = _parse_csv(path, dialect, columns, kinds | dates, missing)
     if any(pa.types.is_binary(field.type) for field in table.schema):
-        raise unreadable(path, dialect.encoding, UnicodeError())
+        raise _unreadable(path, dialect.encoding, UnicodeError())
     return table
 
 
@@ -153,19 +163,9 @@ def _parse_csv(
             ),
         )
     except UnicodeError as error:
-        raise unreadable(path, dialect.encoding, error) from error
+        raise _unreadable(path, dialect.encoding, error) from error
     except (pa.ArrowInvalid, OSError) as error:
-        _check_decodes(path, dialect.encoding)
         raise RunError(f"{path} cannot be read as CSV: {first_line(error)}") from error
-
-
-def _check_decodes(path: Path, encoding: str) -> None:
-    with open_text(path, encoding) as stream:
-        try:
-            while stream.read(1 << 20):
-                pass
-        except (UnicodeError, EOFError, OSError) as error:
-            raise unreadable(path, encoding, error) from error
 
 
 def first_line(error: Exception) -> str:
@@ -174,15 +174,14 @@ def first_line(error: Exception) -> str:
     return said[:120] + ("..." if len(said) > 120 else "")
 
 
-def unreadable(path: Path, encoding: str, error: Exception) -> RunError:
+def _unreadable(path: Path, encoding: str, error: Exception) -> RunError:
     """What to do about a file that does not decode."""
     if not isinstance(error, UnicodeError):
         return RunError(f"{path} cannot be read: {error}.")
     return RunError(
         f"{path} is not {encoding.upper().removesuffix('-SIG')} text; name its encoding, for "
-        "instance ",
-        Argument("encoding", "cp1252"),
-        " (Windows) or latin-1, or save it as UTF-8.",
+        "instance {--encoding} (Windows) or latin-1, or save it as UTF-8.",
+        encoding="cp1252",
         found=encoding.upper().removesuffix("-SIG"),
     )
 
@@ -201,16 +200,10 @@ def _check(encoding: str) -> str:
         return codecs.lookup(encoding).name
     except LookupError as error:
         raise RunError(
-            Argument("encoding"),
-            " must be one that Python knows, such as utf-8, cp1252, latin-1 or utf-16, got "
-            f"'{encoding}'.",
+            "{--encoding} must be one that Python knows, such as utf-8, cp1252, latin-1 or "
+            f"utf-16, got '{encoding}'.",
             found=encoding,
         ) from error
-
-
-def _count(line: str, separator: str) -> int:
-    """Fields less one, separators inside quotes aside."""
-    return len(next(csv.reader([line], delimiter=separator), [""])) - 1
 
 
 def _decimal(rows: Sequence[Sequence[str]], separator: str) -> str:
@@ -220,8 +213,3 @@ def _decimal(rows: Sequence[Sequence[str]], separator: str) -> str:
     cells = [cell.strip() for row in rows[1:] for cell in row]
     commas, dots = (sum(1 for c in cells if form.fullmatch(c)) for form in (_COMMA, _DOT))
     return "," if commas > dots else "."
-
-
-def _named(names: Sequence[str]) -> tuple[str, ...]:
-    """Names as they stand; a column without one, as an index that was written, gets a number."""
-    return tuple(name or f"column {place + 1}" for place, name in enumerate(names))

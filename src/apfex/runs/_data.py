@@ -1,20 +1,39 @@
-"""The data of a run: what was taken for what, which rows are held back, and what was found."""
+"""From a data set, a file or a frame to rows to fit and test rows, and what was found in them."""
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from apfex.plain import printable
-from apfex.runs._checks import Leak, find_identifiers, find_leaks
-from apfex.runs._columns import GroupCounts, check_few
-from apfex.runs._errors import Argument, RunError, RunWarning, listed
+from apfex.runs._columns import (
+    GroupCounts,
+    check_features,
+    feature_types,
+    find_columns,
+    read_groups,
+    read_weight,
+)
+from apfex.runs._data_checks import Leak, find_identifiers, find_leaks
+from apfex.runs._errors import RunError, RunWarning, listed, named, unknown
+from apfex.runs._labels import MISSING, read_outcomes
 from apfex.runs._settings import ExploreSettings
-from apfex.runs._source import Source, read_source
+from apfex.runs._tables import ENDINGS, Table, open_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from apfex.groups import Groups
+
+_MOST_LEVELS = 50
+_MOST_GROUPS = 200
+"""Cells of the crossing beyond which training takes minutes, and rates of cells say little."""
 
 
 @final
@@ -29,14 +48,16 @@ class RunData:
     path : str or None
         Of the file.
     sha256 : str
+        Of the file, of the values of a frame, or of the files that the data set is made of.
     rows, fit_rows, test_rows : int
-        Rows in all, to fit and choose by, and held back to measure on.
+        Rows in all, to fit and choose by, and to measure on.
     dropped : mapping from a reason to rows that were left out for it
     label : str or None
         The column that is predicted; None for a data set by name.
     positive : str
         What the positive label means.
-    share_positive : float
+    base_rate : float
+        Share of rows with the positive label.
     favorable : str
         The outcome that a person would want, in the words of the file.
     groups : GroupCounts
@@ -57,7 +78,7 @@ class RunData:
     dropped: Mapping[str, int]
     label: str | None
     positive: str
-    share_positive: float
+    base_rate: float
     favorable: str
     groups: GroupCounts
     features: Mapping[str, str]
@@ -84,53 +105,110 @@ class RunData:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Task:
-    """Rows to fit and rows held back, with what was found of them."""
+class LabelledRows:
+    """Features, labels and groups of n rows, and the words for them.
 
-    settings: ExploreSettings
-    source: Source
+    Attributes
+    ----------
+    X : DataFrame with n rows
+    codes : int array of shape [n]
+        Labels as 0 and 1, which is positive.
+    groups : Groups
+    weight : array of shape [n], or None
+    classes : tuple
+        The labels as the classifier has them: in an order that sorting keeps.
+    words : tuple of str
+        The same two as the file has them.
+    favorable : int
+        Code of the label that a person would want.
+    """
+
+    X: pd.DataFrame
+    codes: np.ndarray
+    groups: Groups
+    weight: np.ndarray | None = None
+    classes: tuple[Any, Any] = (0, 1)
+    words: tuple[str, str] = ("0", "1")
+    favorable: int = 1
+
+    def take(self, rows: np.ndarray) -> dict[str, Any]:
+        """Some rows, as a classifier takes them."""
+        return {
+            "X": self.X.iloc[rows],
+            "y": np.array(self.classes)[self.codes[rows]],
+            "sensitive_features": self.groups.take(rows, drop_empty=True),
+            "sample_weight": None if self.weight is None else self.weight[rows],
+        }
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SplitData:
+    """All rows, places of those to fit and of the test rows, and what was found in them."""
+
+    rows: LabelledRows
     fit: np.ndarray
     test: np.ndarray
-    data: RunData
+    about: RunData
 
 
-def prepare(settings: ExploreSettings, frame: Any = None) -> Task:
-    from apfex.groups import make_groups
-
-    source = read_source(settings, frame)
-    groups = make_groups(source.sensitive)
-    check_few(groups)
-    fit, test = hold_back(source.codes, groups.codes, settings.test_fraction, settings.seed)
-    data = RunData(
-        name=source.name,
-        description=source.description,
-        path=None if source.path is None else str(source.path.resolve()),
-        sha256=source.sha256,
-        rows=len(source.y),
+def read_and_split(settings: ExploreSettings, frame: Any = None) -> SplitData:
+    """Read the data of a run, deal its rows, and look for what a user should know."""
+    rows, facts = _read_source(settings, frame)
+    if len(rows.groups) > _MOST_GROUPS:
+        raise RunError(
+            f"{{--sensitive}} makes {len(rows.groups):,} groups where the columns cross, but a "
+            f"front is made for at most {_MOST_GROUPS}: name fewer columns, or merge levels.",
+            found=len(rows.groups),
+        )
+    fit, test = _split(rows, settings.test_fraction, settings.seed)
+    types = feature_types(rows.X)
+    about = RunData(
+        **facts,
+        rows=len(rows.codes),
         fit_rows=len(fit),
         test_rows=len(test),
-        dropped=dict(source.dropped),
-        label=source.label,
-        positive=source.meaning,
-        share_positive=float(source.codes.mean()),
-        favorable=source.words[source.favorable],
-        groups=GroupCounts.of(groups),
-        features=dict(source.kinds),
-        leaks=tuple(find_leaks(source.X.iloc[fit], source.codes[fit], settings.seed)),
-        identifiers=tuple(find_identifiers(source.X, source.kinds)),
+        base_rate=float(rows.codes.mean()),
+        favorable=rows.words[rows.favorable],
+        groups=GroupCounts.of(rows.groups),
+        features=types,
+        leaks=tuple(find_leaks(rows.X.iloc[fit], rows.codes[fit], settings.seed)),
+        identifiers=tuple(find_identifiers(rows.X, types)),
     )
-    return Task(settings, source, fit, test, data)
+    return SplitData(rows, fit, test, about)
 
 
-def hold_back(
-    y: np.ndarray, codes: np.ndarray, fraction: float, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to fit, and rows to report on: every group and label has its share in both parts."""
+def warn_of_data(data: SplitData) -> None:
+    """Warn of leaks and identifiers."""
+    for leak in data.about.leaks:
+        label = printable(data.rows.words[leak.label], 40)
+        warning = RunWarning(
+            f"{leak.feature} gives the label away: by it alone {leak.rows:,} rows are taken for "
+            f"{label}, and {leak.rows - leak.wrong:,} are, {100 * leak.covered:.0f}% of all "
+            f"{label}. If it is not known in time, leave it out: {{--drop}}",
+            drop=[leak.feature],
+            found=leak,
+        )
+        warnings.warn(warning, stacklevel=4)
+    identifiers = data.about.identifiers
+    if identifiers:
+        warning = RunWarning(
+            f"Nearly every row has a value of its own in {listed(identifiers)}, as in an "
+            "identifier: from that a model can but learn rows by heart. Leave it out: {--drop}",
+            drop=list(identifiers[:12]),
+            found=identifiers,
+        )
+        warnings.warn(warning, stacklevel=4)
+
+
+def _split(rows: LabelledRows, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows to fit, and test rows: every group and label has its share in both parts."""
     from apfex.tables import stratified_sample
 
-    held = stratified_sample(2 * codes + y, fraction, seed, both=(y,))
-    fit, test = np.flatnonzero(~held), np.flatnonzero(held)
-    for part, name in ((fit, "left to fit"), (test, "held back")):
+    y = rows.codes
+    is_test = stratified_sample(2 * rows.groups.codes + y, fraction, seed, both=(y,))
+    fit, test = np.flatnonzero(~is_test), np.flatnonzero(is_test)
+    for part, name in ((fit, "rows to fit"), (test, "test rows")):
         if len(np.unique(y[part])) < 2:
             raise RunError(
                 f"{len(y):,} rows are too few: the {len(part):,} {name} must have both labels.",
@@ -139,23 +217,98 @@ def hold_back(
     return fit, test
 
 
-def warn_of_data(task: Task) -> None:
-    source, data = task.source, task.data
-    for leak in data.leaks:
-        label = printable(source.words[source.classes[leak.label]], 40)
-        warning = RunWarning(
-            f"{leak.feature} gives the label away: by it alone {leak.rows:,} rows are taken for "
-            f"{label}, and {leak.rows - leak.wrong:,} are, {100 * leak.covered:.0f}% of all "
-            f"{label}. If it is not known in time, leave it out: ",
-            Argument("drop", [leak.feature]),
-            found=leak,
+def _read_source(settings: ExploreSettings, frame: Any) -> tuple[LabelledRows, dict[str, Any]]:
+    """Rows of a data set, a file or a frame, and facts of them for :class:`RunData`."""
+    from apfex.datasets import list_datasets
+
+    if settings.source is None:
+        return _read_table(open_table(frame), settings)
+    names = [info.name for info in list_datasets()]
+    if settings.source in names:
+        return _read_dataset(settings.source, settings)
+    path = Path(settings.source)
+    if not path.exists() and path.suffix not in ENDINGS:
+        said = f"'{settings.source}' is no file, and no data set"
+        raise unknown(settings.source, names, said, there="data sets are")
+    return _read_table(open_table(path, settings.encoding), settings)
+
+
+def _read_dataset(name: str, settings: ExploreSettings) -> tuple[LabelledRows, dict[str, Any]]:
+    from apfex.datasets import list_datasets, load_dataset
+    from apfex.groups import make_groups
+
+    for argument in ("label", "positive", "favorable", "bins", "weight", "encoding"):
+        if getattr(settings, argument):
+            raise RunError(f"{{--{argument}}} is for files: the data set {name} brings its own.")
+    info = next(info for info in list_datasets() if info.name == name)
+    data = load_dataset(name)
+    people = data.sensitive
+    if settings.sensitive:
+        columns = Table(name, tuple(people.columns))
+        people = people.filter(columns.names(settings.sensitive, "sensitive"))
+    drop = Table(name, tuple(data.X.columns)).names(settings.drop, "drop")
+    files = "".join(f"{file.name} {file.sha256}\n" for file in info.files)
+    facts = {
+        "name": name,
+        "path": None,
+        "sha256": hashlib.sha256(files.encode()).hexdigest(),
+        "description": f"data set {name}, {info.licence}",
+        "label": None,
+        "positive": info.label,
+        "dropped": {},
+    }
+    X, favorable = data.X.drop(columns=drop), int(data.favorable_label)
+    return LabelledRows(X, data.y, make_groups(people), favorable=favorable), facts
+
+
+def _read_table(table: Table, settings: ExploreSettings) -> tuple[LabelledRows, dict[str, Any]]:
+    needed = ("label", "sensitive")
+    columns, sensitive = find_columns(table, settings, ("label", "weight"), needed)
+    if set(sensitive) & set(columns.values()):
+        raise RunError(f"{named(*columns, 'sensitive')} must name different columns.")
+    drop = table.names(settings.drop, "drop")
+    taken = (*columns.values(), *sensitive, *drop)
+    features = [name for name in table.columns if name not in taken]
+    if not features:
+        raise RunError(f"{table.name} has no column left that could be a feature.")
+    frame = table.read([*features, *sensitive, *columns.values()])
+    outcome = read_outcomes({"label": frame[columns["label"]]}, settings.positive)[0]
+    labelled = np.flatnonzero(outcome.codes != MISSING)
+    frame = frame.iloc[labelled].reset_index(drop=True)
+    words = (outcome.negative, outcome.positive)
+    rows = LabelledRows(
+        X=check_features(frame[features], table.name),
+        codes=outcome.codes[labelled],
+        groups=read_groups(frame[sensitive], settings.bins, most_levels=_MOST_LEVELS),
+        weight=read_weight(frame[columns["weight"]]) if "weight" in columns else None,
+        classes=_classes(*words),
+        words=words,
+        favorable=_favorable(settings, words),
+    )
+    return rows, {
+        **table.identity(),
+        "description": table.describe(),
+        "label": columns["label"],
+        "positive": outcome.positive,
+        "dropped": {"without a label": outcome.missing} if outcome.missing else {},
+    }
+
+
+def _classes(negative: str, positive: str) -> tuple[Any, Any]:
+    """Labels as they are written, where sorting puts the positive one last; else with a number."""
+    if (negative, positive) == ("0", "1"):
+        return (0, 1)
+    in_order = negative < positive
+    return (negative, positive) if in_order else (f"0 = {negative}", f"1 = {positive}")
+
+
+def _favorable(settings: ExploreSettings, words: tuple[str, str]) -> int:
+    if settings.favorable is None:
+        return 1
+    if settings.favorable not in words:
+        raise RunError(
+            f"{{--favorable}} must be one of the two outcomes, {words[0]} or {words[1]}, got "
+            f"'{settings.favorable}'.",
+            found=settings.favorable,
         )
-        warnings.warn(warning, stacklevel=4)
-    if data.identifiers:
-        warning = RunWarning(
-            f"Nearly every row has a value of its own in {listed(data.identifiers)}, as in an "
-            "identifier: from that a model can but learn rows by heart. Leave it out: ",
-            Argument("drop", list(data.identifiers[:12])),
-            found=data.identifiers,
-        )
-        warnings.warn(warning, stacklevel=4)
+    return words.index(settings.favorable)

@@ -1,74 +1,47 @@
-"""What a user can put right: errors and warnings that carry what they are about as data."""
+"""Errors and warnings of this room: sentences for people, with what they are about as data."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 from apfex.plain import printable
 
-_NAMED = 12
+_HINT = re.compile(r"\{--(\w+)\}")
 
 
-@final
-@dataclass(frozen=True)
-class Argument:
-    """An argument of a function of this room, and a value where one is proposed.
+class _Message(Exception):
+    """A sentence in which ``{--drop}`` stands for the argument of that name.
 
-    A message shows it as Python has it; the command line shows it as its option.
-
-    Examples
-    --------
-    >>> print(Argument("label"), Argument("drop", ["id"]))
-    label drop=['id']
+    A message shows it as Python has it, the command line as its option; with a value where one is
+    proposed by keyword. ``{--predict}`` is how to predict with the run in a folder.
     """
 
-    name: str
-    value: Any = None
+    def __init__(
+        self, text: str, *, found: Any = None, suggestion: str | None = None, **proposed: Any
+    ) -> None:
+        self.found, self.suggestion = found, suggestion
+        self._text, self._proposed = text, proposed
+        arguments = [name for name in _HINT.findall(text) if name != "predict"]
+        self.argument = arguments[0] if arguments else None
+        super().__init__(self.text())
 
-    def __str__(self) -> str:
-        """As it is typed in Python."""
-        return self.name if self.value is None else f"{self.name}={self.value!r}"
-
-
-@final
-@dataclass(frozen=True)
-class Predicting:
-    """How a run that is in a folder decides for new rows.
-
-    Examples
-    --------
-    >>> print(Predicting(Path("people")))
-    load_run('people').predict(...)
-    """
-
-    folder: Path
-
-    def __str__(self) -> str:
-        """As it is typed in Python."""
-        return f"load_run({str(self.folder)!r}).predict(...)"
+    def text(self, spell: Callable[[str, Any], str] | None = None) -> str:
+        """The message, with arguments as ``spell`` writes them; names from data are only text."""
+        spell = spell or _in_python
+        hints = self._proposed
+        return printable(_HINT.sub(lambda hint: spell(hint[1], hints.get(hint[1])), self._text))
 
 
-Part = str | Argument | Predicting
+def _in_python(name: str, value: Any) -> str:
+    if name == "predict":
+        return f"load_run({str(value)!r}).predict(...)"
+    return name if value is None else f"{name}={value!r}"
 
 
-class Told(Exception):
-    """A message in parts: text, and what its reader would type."""
-
-    def __init__(self, *parts: Part, found: Any = None, suggestion: str | None = None) -> None:
-        self.parts, self.found, self.suggestion = parts, found, suggestion
-        self.argument = next((part.name for part in parts if isinstance(part, Argument)), None)
-        super().__init__(self.told())
-
-    def told(self, spell: Callable[[Any], str] = str) -> str:
-        """The message, with arguments spelled as its reader types them; names are only text."""
-        return "".join(printable(p if isinstance(p, str) else spell(p)) for p in self.parts)
-
-
-class RunError(Told, ValueError):
+class RunError(_Message, ValueError):
     """What was asked for cannot be done; the message says what to change.
 
     Attributes
@@ -82,7 +55,7 @@ class RunError(Told, ValueError):
     """
 
 
-class RunWarning(Told, UserWarning):
+class RunWarning(_Message, UserWarning):
     """Something to look at before a run is relied upon.
 
     Attributes
@@ -94,21 +67,18 @@ class RunWarning(Told, UserWarning):
     """
 
 
-def named(*arguments: str) -> list[Part]:
+def named(*arguments: str) -> str:
     """Arguments with commas between."""
-    parts: list[Part] = []
-    for place, name in enumerate(arguments):
-        parts += [" and " if place == len(arguments) - 1 else ", "] if place else []
-        parts.append(Argument(name))
-    return parts
+    *others, last = (f"{{--{name}}}" for name in arguments)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
-def unknown(found: str, known: Iterable[str], *parts: Part, there: str = "there are") -> RunError:
+def unknown(found: str, known: Iterable[str], text: str, there: str = "there are") -> RunError:
     """An error of a name that is not there: it suggests the nearest, or lists those that are."""
     known = list(known)
     near = nearest(found, known)
     hint = f"did you mean '{near}'?" if near else f"{there} {listed(known)}."
-    return RunError(*parts, f"; {hint}", found=found, suggestion=near)
+    return RunError(f"{text}; {hint}", found=found, suggestion=near)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -120,7 +90,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return by_form[near[0]] if near else None
 
 
-def listed(names: Sequence[str], most: int = _NAMED) -> str:
+def listed(names: Sequence[str], most: int = 12) -> str:
     """Some names, and how many more there are."""
     some = ", ".join(printable(name, 40) for name in names[:most])
     return some if len(names) <= most else f"{some} and {len(names) - most:,} more"

@@ -1,4 +1,4 @@
-"""From a table to a front that is measured on rows held back."""
+"""From a table to a front that is measured on test rows."""
 
 from __future__ import annotations
 
@@ -11,20 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from apfex.plain import printable
-from apfex.runs._data import RunData, Task, prepare, warn_of_data
-from apfex.runs._errors import Argument, Part, RunError, RunWarning
-from apfex.runs._folder import MODEL, RUN, free_place, new_folder, new_record
-from apfex.runs._outcomes import spelled
+from apfex.runs._data import RunData, SplitData, read_and_split, warn_of_data
+from apfex.runs._errors import RunError, RunWarning
+from apfex.runs._folder import MODEL, RUN, free_folder, new_folder, new_record
 from apfex.runs._run import Run
-from apfex.runs._settings import (
-    Bins,
-    ExploreSettings,
-    Names,
-    as_names,
-    check_bins,
-    check_criteria,
-    check_max_gap,
-)
+from apfex.runs._settings import Bins, ExploreSettings, Names
 
 if TYPE_CHECKING:
     from apfex.estimator import APFExClassifier
@@ -42,9 +33,9 @@ def explore(
     label: str | None = None,
     positive: object = None,
     favorable: object = None,
-    sensitive: Names = (),
+    sensitive: Names | None = None,
     bins: Bins | None = None,
-    drop: Names = (),
+    drop: Names | None = None,
     weight: str | None = None,
     criteria: Names = ("dp", "tpr"),
     max_gap: float | Mapping[str, float] | None = None,
@@ -60,7 +51,7 @@ def explore(
     progress: Progress | None = None,
     verbose: bool = False,
 ) -> Run:
-    """Train the front of accuracy and fairness of a table, and measure it on rows held back.
+    """Train the front of accuracy and fairness of a table, and measure it on test rows.
 
     Parameters
     ----------
@@ -84,7 +75,7 @@ def explore(
     model, search, points
         As ``model``, ``search`` and ``n_points`` of :class:`~apfex.estimator.APFExClassifier`.
     test_fraction : float
-        Share of rows that are held back, every group and label in proportion.
+        Share of rows that are test rows, every group and label in proportion.
     tolerance, confidence : float
         Of the verdicts and intervals in the report.
     seed : int
@@ -124,29 +115,7 @@ def explore(
     >>> run.data.leaks, run.data.test_rows
     ((), 100)
     """
-    names = check_criteria(criteria)
-    is_named = isinstance(source, str | os.PathLike)
-    settings = ExploreSettings(
-        source=os.fspath(source) if is_named else None,
-        label=label,
-        positive=None if positive is None else spelled(positive),
-        favorable=None if favorable is None else spelled(favorable),
-        sensitive=as_names(sensitive),
-        bins=check_bins(bins),
-        drop=as_names(drop),
-        weight=weight,
-        criteria=names,
-        max_gap=check_max_gap(max_gap, names),
-        model=model if isinstance(model, str) else "+".join(model),
-        search=search,
-        points=points,
-        seed=seed,
-        test_fraction=test_fraction,
-        tolerance=tolerance,
-        confidence=confidence,
-        encoding=encoding,
-    )
-    return explore_with(settings, source, out, progress, verbose)
+    return explore_with(ExploreSettings.of(locals()), source, out, progress, verbose)
 
 
 def explore_with(
@@ -157,42 +126,46 @@ def explore_with(
     verbose: bool,
 ) -> Run:
     """Do what the settings say; ``source`` is the frame where they name none."""
-    settings.check()
-    place = None if out is None else free_place(out)
-    task = prepare(settings, source)
+    folder = None if out is None else free_folder(out)
+    data = read_and_split(settings, source)
     tell = progress or (lambda *_: None)
-    tell("read", task.data)
-    warn_of_data(task)
-    if place is None:
-        return _train_and_measure(task, None, None, tell, verbose)
-    with new_folder(place) as draft:
-        run = _train_and_measure(task, draft, place, tell, verbose)
-    return replace(run, folder=place)
+    tell("read", data.about)
+    warn_of_data(data)
+    if folder is None:
+        return _train_and_measure(settings, data, None, None, tell, verbose)
+    with new_folder(folder) as draft:
+        run = _train_and_measure(settings, data, draft, folder, tell, verbose)
+    return replace(run, folder=folder)
 
 
 def _train_and_measure(
-    task: Task, draft: Path | None, place: Path | None, tell: Progress, verbose: bool
+    settings: ExploreSettings,
+    data: SplitData,
+    draft: Path | None,
+    folder: Path | None,
+    tell: Progress,
+    verbose: bool,
 ) -> Run:
     """Fit, measure, and write each part as soon as it is there."""
     from apfex.persistence import write_json
     from apfex.report import measure_front
 
-    started, source, settings = time.monotonic(), task.source, task.settings
-    record = _draft_record(task)
+    started, rows, about = time.monotonic(), data.rows, data.about
+    record = _draft_record(settings, data)
     if draft is not None:
         write_json(draft / RUN, record)
-    tell("training", task.data)
-    clf = _fit(settings, source.favorable, source.rows(task.fit), verbose)
+    tell("training", about)
+    clf = _fit(settings, rows.classes[rows.favorable], rows.take(data.fit), verbose)
     if draft is not None:
         clf.save(draft / MODEL)
-    tell("measuring", task.data)
-    fresh = source.rows(task.test)
+    tell("measuring", about)
+    test = rows.take(data.test)
     limits: dict[str, Any] = {"tolerance": settings.tolerance, "confidence": settings.confidence}
-    measured = measure_front(clf, **fresh, **limits)
+    measured = measure_front(clf, **test, **limits)
     described = measured.describe(
-        title=f"Front of {source.name}",
-        source=f"{source.description}: {len(task.test):,} test rows of {len(source.y):,}",
-        words=source.words,
+        title=f"Front of {about.name}",
+        source=f"{about.description}: {about.test_rows:,} test rows of {about.rows:,}",
+        words=dict(zip(rows.classes, rows.words, strict=True)),
     )
     record |= {
         "finished": True,
@@ -200,8 +173,8 @@ def _train_and_measure(
         "results": results_of(described),
     }
     run = Run(record, None, clf, described, measured.audits[clf.point_])
-    if draft is not None and place is not None:
-        run._write(draft, place)
+    if draft is not None and folder is not None:
+        run._write(draft, folder)
     return run
 
 
@@ -212,9 +185,10 @@ def _fit(
     from apfex.estimator import APFExClassifier
     from apfex.metrics import NotEstimableWarning, NotMeasurableError
 
+    models = tuple(settings.model.split("+"))
     clf = APFExClassifier(
         settings.criteria,
-        model=settings.models,
+        model=models if len(models) > 1 else models[0],
         search=settings.search,  # pyright: ignore[reportArgumentType] - it checks
         n_points=settings.points,
         max_gap=dict(settings.max_gap),
@@ -227,11 +201,9 @@ def _fit(
             clf.fit(**rows)
     except NotMeasurableError as error:
         raise RunError(
-            Argument("criteria"),
-            f" {error.criterion} cannot be measured on the {error.n_rows:,} rows that choose the "
-            "points: a gap needs two groups with rows that count there. ",
-            *_REMEDY,
-            ", or choose other criteria.",
+            f"{{--criteria}} {error.criterion} cannot be measured on the {error.n_rows:,} "
+            "validation rows, which choose the points: a gap needs two groups with rows that "
+            f"count there. {_REMEDY}, or choose other criteria.",
             found=error.criterion,
         ) from error
     for one in caught:
@@ -243,22 +215,15 @@ def _fit(
     return clf.set_params(verbose=0)
 
 
-_REMEDY: list[Part] = [
-    "Put levels together (",
-    Argument("bins"),
-    " for numbers), add rows, or lower ",
-]
-_REMEDY.append(Argument("test_fraction"))
+_REMEDY = "Put levels together ({--bins} for numbers), add rows, or lower {--test_fraction}"
 
 
 def _left_out(warning: NotEstimableWarning) -> RunWarning:
     """Groups that no gap counts, for those who do not call ``fit``."""
     groups = "; ".join(f"{rate} of {_together(names)}" for rate, names in warning.left_out)
     return RunWarning(
-        f"Among the {warning.n_rows:,} rows that choose the points, groups without rows that count "
-        f"are left out of the gaps: {groups}. ",
-        *_REMEDY,
-        ".",
+        f"Among the {warning.n_rows:,} validation rows, which choose the points, groups without "
+        f"rows that count are left out of the gaps: {groups}. {_REMEDY}.",
         found=warning.left_out,
     )
 
@@ -269,31 +234,31 @@ def _together(names: tuple[str, ...]) -> str:
     return " and ".join([*(printable(name, 80) for name in names[:_NAMED]), *more])
 
 
-def _draft_record(task: Task) -> dict[str, Any]:
+def _draft_record(settings: ExploreSettings, data: SplitData) -> dict[str, Any]:
     """The record as far as it goes before training: enough to predict with the model alone."""
-    source = task.source
-    return new_record("explore", task.settings.to_dict(), task.data.to_dict()) | {
+    rows, about = data.rows, data.about
+    return new_record("explore", settings.to_dict(), about.to_dict()) | {
         "finished": False,
-        "classes": list(source.classes),
-        "words": [source.words[label] for label in source.classes],
-        "favorable": source.favorable,
-        "features": dict(source.kinds),
-        "leaks": [leak.feature for leak in task.data.leaks],
-        "identifiers": list(task.data.identifiers),
+        "classes": list(rows.classes),
+        "words": list(rows.words),
+        "favorable": rows.classes[rows.favorable],
+        "features": dict(about.features),
+        "leaks": [leak.feature for leak in about.leaks],
+        "identifiers": list(about.identifiers),
     }
 
 
 def results_of(described: Mapping[str, Any]) -> dict[str, Any]:
-    """What a repeated run must find again: figures of every point, where chosen and held back."""
+    """What a repeated run must find again: figures of every point on validation and test rows."""
     return {
         "point": described["chosen"],
         "points": [
             {
                 "error": point["error"],
                 **{f"{gap['criterion']} by {gap['by']}": gap["gap"] for gap in point["gaps"]},
-                "error when chosen": point["validation"]["error"],
+                "error on validation rows": point["validation"]["error"],
                 **{
-                    f"{name} when chosen": gap["gap"]
+                    f"{name} on validation rows": gap["gap"]
                     for name, gap in point["validation"]["gaps"].items()
                 },
             }

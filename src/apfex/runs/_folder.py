@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 import platform
+import secrets
 import shutil
-import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, Literal
 
 from apfex.plain import printable
-from apfex.runs._columns import Kind
-from apfex.runs._errors import Argument, Predicting, RunError, RunWarning
+from apfex.runs._columns import FeatureType
+from apfex.runs._errors import RunError, RunWarning
 from apfex.runs._settings import fits
 
 MODEL, FRONT, AUDIT, REPORT, RUN = "model", "front.json", "audit.json", "report.html", "run.json"
@@ -26,49 +26,51 @@ _PACKAGES = ("apfex", "numpy", "pandas", "pyarrow", "scikit-learn", "scipy", "to
 _TREES = ("xgboost", "xgboost-cpu")
 
 
-def free_place(out: str | os.PathLike[str] | None, name: str = "run") -> Path:
+def free_folder(out: str | os.PathLike[str] | None, name: str = "run") -> Path:
     """Where a run goes: where the user says, if nothing is there, or ``apfex-NAME`` with a number.
 
     Nothing is ever replaced.
 
     Examples
     --------
-    >>> free_place(None, "some/where/people.csv").name.startswith("apfex-people")
+    >>> free_folder(None, "some/where/people.csv").name.startswith("apfex-people")
     True
     """
     if out is None:
-        stem = f"apfex-{_simple(name)}"
-        numbered = (Path(stem if n == 1 else f"{stem}-{n}") for n in count(1))
-        return next(place for place in numbered if not place.exists())
-    place = Path(out)
-    if place.is_dir() and not any(place.iterdir()):
-        return place
-    if place.exists() or place.is_symlink():
+        return _unused(Path(f"apfex-{_simple(name)}"))
+    folder = Path(out)
+    is_empty = folder.is_dir() and not any(folder.iterdir())
+    if (folder.exists() or folder.is_symlink()) and not is_empty:
         raise RunError(
-            f"{place} exists already; name another folder (",
-            Argument("out"),
-            "), or remove it.",
-            found=place,
+            f"{folder} exists already; name another folder ({{--out}}), or remove it.", found=folder
         )
-    return place
+    return folder
 
 
 @contextmanager
-def new_folder(place: Path) -> Iterator[Path]:
-    """A folder to write into, which gets its name only when all went well.
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A draft to write into, which gets the name of the folder only when all went well.
 
     After an error or Ctrl-C a model that was finished is kept in ``NAME.incomplete``, with the
     record that predicting needs; anything else is removed. A warning says so.
     """
-    draft = _draft(place)
+    try:
+        draft = folder.with_name(f".{folder.name[:100]}.{secrets.token_hex(4)}.draft")
+        draft.mkdir(parents=True)
+    except (OSError, ValueError) as error:
+        raise RunError(
+            f"{folder} cannot be made: {getattr(error, 'strerror', None) or error}; name another "
+            "folder ({--out}).",
+            found=folder,
+        ) from error
     try:
         yield draft
-        _publish(draft, place)
+        _publish(draft, folder)
     except BaseException as error:
         if (draft / MODEL).is_dir():
-            kept = _kept(draft, place)
-            said = "Not finished: there is no report, but the model is whole: "
-            warnings.warn(RunWarning(said, Predicting(kept), found=kept), stacklevel=2)
+            kept = draft.rename(_unused(folder.with_name(f"{folder.name}.incomplete")))
+            said = "Not finished: there is no report, but the model is whole: {--predict}"
+            warnings.warn(RunWarning(said, predict=kept, found=kept), stacklevel=2)
         else:
             shutil.rmtree(draft, ignore_errors=True)
             if isinstance(error, KeyboardInterrupt):
@@ -76,36 +78,19 @@ def new_folder(place: Path) -> Iterator[Path]:
         raise
 
 
-def _draft(place: Path) -> Path:
+def _publish(draft: Path, folder: Path) -> None:
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}.", suffix=".draft"))
-    except (OSError, ValueError) as error:
-        raise RunError(
-            f"{place} cannot be made: {getattr(error, 'strerror', None) or error}; name another "
-            "folder (",
-            Argument("out"),
-            ").",
-            found=place,
-        ) from error
-    draft.chmod(0o777 & ~_umask())
-    return draft
-
-
-def _publish(draft: Path, place: Path) -> None:
-    try:
-        draft.rename(place)
+        draft.rename(folder)
     except OSError as error:
         raise RunError(
-            f"{place} has come to exist in the meantime: {error.strerror}.", found=place
+            f"{folder} has come to exist in the meantime: {error.strerror}.", found=folder
         ) from error
 
 
-def _kept(draft: Path, place: Path) -> Path:
-    names = (f"{place.name}.incomplete" + (f"-{n}" if n > 1 else "") for n in count(1))
-    kept = next(p for p in map(place.with_name, names) if not p.exists())
-    draft.rename(kept)
-    return kept
+def _unused(path: Path) -> Path:
+    """The path, with a number where it exists."""
+    numbered = (path.with_name(f"{path.name}-{n}") for n in count(2))
+    return next(place for place in chain([path], numbered) if not place.exists())
 
 
 def _simple(name: str) -> str:
@@ -113,12 +98,6 @@ def _simple(name: str) -> str:
     stem = Path(name).stem
     simple = "".join(mark if mark.isalnum() or mark in "-_" else "-" for mark in stem)
     return simple.strip("-")[:60] or "run"
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def new_record(
@@ -189,14 +168,30 @@ def read_record(
     return file.parent, record
 
 
+def report_path(folder: Path | None, path: str | os.PathLike[str] | None) -> Path:
+    """Where a page is written: where the user says, or in the folder of the run."""
+    if path is not None:
+        return Path(path)
+    if folder is None:
+        raise RunError(
+            "{--path} must name a file, as this run is not stored in a folder; save makes one."
+        )
+    return folder / REPORT
+
+
+def is_finished(record: Mapping[str, Any]) -> bool:
+    """Whether points were measured; a record that does not say so is whole."""
+    return record.get("finished", True) in (True, None)
+
+
 def check_finished(record: Mapping[str, Any], folder: Path) -> None:
     """Refuse a run that was stopped with its model whole, but nothing measured."""
-    if not record.get("finished", True):
+    if not is_finished(record):
         raise RunError(
             f"{folder} was stopped before its points were measured: it has no figures and no "
-            "report, only the model, with which this works: ",
-            Predicting(folder),
-            ". Explore the data again for the rest.",
+            "report, only the model, with which this works: {--predict}. Explore the data again "
+            "for the rest.",
+            predict=folder,
         )
 
 
@@ -208,8 +203,9 @@ def _writer(record: Mapping[str, Any]) -> str:
 def _check_shape(record: Mapping[str, Any], file: Path) -> None:
     """Refuse a record that lacks parts, or has others, with the first that is wrong."""
     is_front = record.get("command") == "explore"
-    is_whole = is_front and record.get("finished", True) in (True, None)
-    rules = {**_EVERY, **(_EXPLORE if is_front else {}), **(_FINISHED if is_whole else {})}
+    rules = dict(_EVERY)
+    if is_front:
+        rules |= _EXPLORE | (_FINISHED if is_finished(record) else {})
     for part, (hint, wanted) in rules.items():
         value: Any = record
         for name in part.split("."):
@@ -241,7 +237,7 @@ _EVERY: dict[str, tuple[Any, str]] = {
 _EXPLORE: dict[str, tuple[Any, str]] = {
     "classes": (Sequence[str | int], "two labels"),
     "words": (Sequence[str], "the words for two labels"),
-    "features": (Mapping[str, Kind], "columns, each number, text or boolean"),
+    "features": (Mapping[str, FeatureType], "columns, each number, text or boolean"),
 }
 _FINISHED: dict[str, tuple[Any, str]] = {
     "results.point": (int, "the place of a point"),

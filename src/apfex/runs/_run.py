@@ -15,9 +15,9 @@ import numpy as np
 
 from apfex.plain import printable
 from apfex.runs._audit import AuditRun, load_audit
+from apfex.runs._columns import read_features
 from apfex.runs._data import RunData
-from apfex.runs._errors import Argument, RunError, RunWarning
-from apfex.runs._files import Table, open_table
+from apfex.runs._errors import RunError, RunWarning
 from apfex.runs._folder import (
     AUDIT,
     FRONT,
@@ -25,11 +25,14 @@ from apfex.runs._folder import (
     REPORT,
     RUN,
     check_finished,
-    free_place,
+    free_folder,
+    is_finished,
     new_folder,
     read_record,
+    report_path,
 )
-from apfex.runs._predict import Predicted, check_new, read_features, target_of, write_rows
+from apfex.runs._predictions import PredictedFile, check_new, target_of, write_rows
+from apfex.runs._tables import Table, open_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,11 +73,11 @@ class Run:
     @property
     def is_finished(self) -> bool:
         """Whether its points were measured; one that was stopped can only predict."""
-        return bool(self.record.get("finished", True))
+        return is_finished(self.record)
 
     @property
     def front(self) -> Front:
-        """The front, with the figures of the rows that chose its points."""
+        """The front, with the figures of the validation rows."""
         return self.classifier.front_
 
     @cached_property
@@ -84,7 +87,7 @@ class Run:
 
     @cached_property
     def described(self) -> Mapping[str, Any]:
-        """What the page shows: every point, measured on rows held back."""
+        """What the page shows: every point, measured on the test rows."""
         from apfex.persistence import read_json
 
         if self._described is not None:
@@ -94,7 +97,7 @@ class Run:
 
     @cached_property
     def audit(self) -> Audit:
-        """The audit of the chosen point on rows held back."""
+        """The audit of the chosen point on the test rows."""
         from apfex.auditing import Audit
 
         if self._audit is not None:
@@ -119,7 +122,7 @@ class Run:
         """Write the page of the front; by default that of the folder again, by this version."""
         from apfex.report import write_front_page
 
-        return write_front_page(self.described, self._home / REPORT if path is None else path)
+        return write_front_page(self.described, report_path(self.folder, path))
 
     def predict(
         self, rows: Any, *, point: int | None = None, encoding: str | None = None
@@ -157,7 +160,7 @@ class Run:
         prefix: str = "",
         force: bool = False,
         encoding: str | None = None,
-    ) -> Predicted:
+    ) -> PredictedFile:
         """Write a copy of a table with a decision and its probability in every row.
 
         Parameters
@@ -174,7 +177,7 @@ class Run:
 
         Returns
         -------
-        Predicted
+        PredictedFile
 
         Notes
         -----
@@ -183,22 +186,18 @@ class Run:
         """
         classifier = self._at(point)
         table = open_table(rows, encoding)
-        target = (
-            target_of(out, table, force)
-            if out is None or isinstance(out, str | os.PathLike)
-            else out
-        )
+        target = target_of(out, table, force)
         names = (f"{prefix}prediction", f"{prefix}probability")
         check_new(table, names)
         decided = dict(zip(names, self._decide(classifier, table).values(), strict=True))
         made_safe = write_rows(table, decided, target)
-        share = float((decided[names[0]] == self.record["words"][1]).mean())
-        return Predicted(
+        is_positive = decided[names[0]] == self.record["words"][1]
+        return PredictedFile(
             out=target if isinstance(target, Path) else None,
-            rows=len(decided[names[0]]),
+            rows=len(is_positive),
             point=classifier.point_,
             columns=names,
-            share_positive=share,
+            selection_rate=float(is_positive.mean()),
             cells_made_safe=made_safe,
         )
 
@@ -215,18 +214,18 @@ class Run:
         Path
             Of the folder, which :func:`load_run` reads.
         """
-        place = free_place(folder)
-        with new_folder(place) as draft:
+        target = free_folder(folder)
+        with new_folder(target) as draft:
             self.classifier.save(draft / MODEL)
-            self._write(draft, place)
-        return place
+            self._write(draft, target)
+        return target
 
-    def _write(self, draft: Path, place: Path) -> None:
+    def _write(self, draft: Path, folder: Path) -> None:
         """All but the model; the record last, as a folder whose record says so is whole."""
         from apfex.persistence import write_json, write_text_atomically
         from apfex.report import write_front_page
 
-        described = {**self.described, "command": f"apfex predict {shlex.quote(str(place))} FILE"}
+        described = {**self.described, "command": f"apfex predict {shlex.quote(str(folder))} FILE"}
         write_json(draft / FRONT, described)
         write_text_atomically(draft / AUDIT, self.audit.to_json())
         write_front_page(described, draft / REPORT)
@@ -236,7 +235,7 @@ class Run:
         X = read_features(table, self.record["features"])
         if not self.is_finished:
             said = (
-                f"{self._home} was stopped before its points were measured on rows held back: "
+                f"{self._home} was stopped before its points were measured on test rows: "
                 "nobody knows how well, and how fairly, they decide."
             )
             warnings.warn(RunWarning(said), stacklevel=3)
@@ -252,8 +251,7 @@ class Run:
             return self.classifier
         if not 0 <= point < len(self.front):
             raise RunError(
-                Argument("point"),
-                f" must be from 0 to {len(self.front) - 1}, the points of "
+                f"{{--point}} must be from 0 to {len(self.front) - 1}, the points of "
                 f"{self.folder or 'the run'}, got {point}.",
                 found=point,
             )
@@ -273,11 +271,7 @@ class Run:
 
     @property
     def _home(self) -> Path:
-        if self.folder is None:
-            raise RunError(
-                Argument("path"),
-                " must name a file, as this run is not stored in a folder; run.save makes one.",
-            )
+        assert self.folder is not None  # what is not in memory was stored
         return self.folder
 
 

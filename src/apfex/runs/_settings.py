@@ -1,70 +1,73 @@
-"""What a run is asked for, as one value that is stored with it and can be repeated."""
+"""What a run is asked for, as one value that checks itself, is stored, and can be repeated."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, fields
 from types import UnionType
-from typing import Any, Literal, final, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self, final, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from apfex.plain import printable
-from apfex.runs._errors import Argument, RunError, unknown
+from apfex.runs._errors import RunError, unknown
 
 Bins = Mapping[str, Sequence[float]]
 Names = str | Sequence[str]
 
 
-@final
-@dataclass(frozen=True)
-class ExploreSettings:
-    """Arguments of :func:`apfex.explore`, checked where no data is needed for it.
+@dataclass(frozen=True, kw_only=True)
+class TableSettings:
+    """What every run on a table is asked for; checked where no data is needed for it.
 
-    ``source`` is the name of a data set, or a file; None for a frame.
+    ``source`` is the name of a data set, or a file; None for a frame. Of each argument the forms
+    that users may write are taken, and one form is kept.
     """
 
     source: str | None
-    label: str | None = None
-    positive: str | None = None
-    favorable: str | None = None
-    sensitive: tuple[str, ...] = ()
-    bins: Bins | None = None
-    drop: tuple[str, ...] = ()
-    weight: str | None = None
-    criteria: tuple[str, ...] = ("dp", "tpr")
-    max_gap: Mapping[str, float] = field(default_factory=lambda: {"dp": 0.05})
-    model: str = "mlp"
-    search: str = "auto"
-    points: int = 16
-    seed: int = 0
-    test_fraction: float = 0.25
-    tolerance: float = 0.05
-    confidence: float = 0.95
-    encoding: str | None = None
+    label: str | None
+    positive: str | None
+    sensitive: tuple[str, ...]
+    bins: Bins | None
+    weight: str | None
+    criteria: tuple[str, ...]
+    tolerance: float
+    confidence: float
+    encoding: str | None
 
-    def check(self) -> None:
-        """Refuse limits of the report that would stop it after the training."""
+    def __post_init__(self) -> None:
+        """Bring every argument into its one form."""
         from apfex.auditing import AuditSettings
 
+        source: Any = self.source
+        is_named = isinstance(source, str | os.PathLike)
+        self._set(
+            source=os.fspath(source) if is_named else None,
+            positive=None if self.positive is None else spelled(self.positive),
+            sensitive=as_names(self.sensitive),
+            bins=_check_bins(self.bins),
+            criteria=_check_criteria(self.criteria),
+        )
         AuditSettings(self.criteria, self.tolerance, self.confidence)
-        if not 0 < self.test_fraction < 1:
-            raise RunError(
-                Argument("test_fraction"),
-                f" must lie between 0 and 1, got {self.test_fraction}.",
-                found=self.test_fraction,
-            )
 
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
-    @staticmethod
-    def from_dict(stored: Mapping[str, Any]) -> ExploreSettings:
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> Self:
+        """From the arguments of a function, which may have others."""
+        return cls(**{field.name: arguments[field.name] for field in fields(cls)})
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """From JSON; a setting of another version is an error, not ignored."""
-        hints = get_type_hints(ExploreSettings)
-        strange = sorted(set(stored) - set(hints))
-        if strange or "source" not in stored:
+        hints = get_type_hints(cls)
+        strange = sorted(set(stored) ^ set(hints))
+        if strange:
             raise RunError(
-                f"The settings of the run are of another version of apfex: {strange or stored}.",
+                f"The settings of the run are of another version of apfex: {strange}.",
                 found=strange,
             )
         for name, value in stored.items():
@@ -73,37 +76,52 @@ class ExploreSettings:
                     f"The settings of the run are damaged: {name} is {printable(repr(value), 40)}.",
                     found=printable(repr(value), 40),
                 )
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in stored.items()
-        }
-        return ExploreSettings(**values)
+        return cls(**stored)
 
-    @property
-    def models(self) -> str | tuple[str, ...]:
-        """As the classifier wants it."""
-        return tuple(self.model.split("+")) if "+" in self.model else self.model
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
 
 
 @final
-@dataclass(frozen=True)
-class AuditFileSettings:
-    """Arguments of :func:`audit_file`, as they are stored with a run."""
+@dataclass(frozen=True, kw_only=True)
+class ExploreSettings(TableSettings):
+    """Arguments of :func:`apfex.explore`."""
 
-    source: str
+    favorable: str | None
+    drop: tuple[str, ...]
+    max_gap: Mapping[str, float]
+    model: str
+    search: str
+    points: int
+    seed: int
+    test_fraction: float
+
+    def __post_init__(self) -> None:
+        """Bring every argument into its one form."""
+        super().__post_init__()
+        self._set(
+            favorable=None if self.favorable is None else spelled(self.favorable),
+            drop=as_names(self.drop),
+            max_gap=_check_max_gap(self.max_gap, self.criteria),
+            model="+".join(as_names(self.model)),
+        )
+        if not 0 < self.test_fraction < 1:
+            raise RunError(
+                f"{{--test_fraction}} must lie between 0 and 1, got {self.test_fraction}.",
+                found=self.test_fraction,
+            )
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class AuditFileSettings(TableSettings):
+    """Arguments of :func:`audit_file`."""
+
     prediction: str
-    sensitive: tuple[str, ...]
-    label: str | None = None
-    positive: str | None = None
-    threshold: float | None = None
-    bins: Bins | None = None
-    weight: str | None = None
-    criteria: tuple[str, ...] = ("dp", "tpr")
-    tolerance: float = 0.05
-    confidence: float = 0.95
-    min_count: float = 10
-    drop_missing: bool = False
-    encoding: str | None = None
+    threshold: float | None
+    min_count: float
+    drop_missing: bool
 
 
 def as_names(given: Names | None) -> tuple[str, ...]:
@@ -111,7 +129,13 @@ def as_names(given: Names | None) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given or ())
 
 
-def check_criteria(given: Names) -> tuple[str, ...]:
+def spelled(value: Any) -> str:
+    """A value of a table as a user would write it: 1.0 is 1."""
+    is_whole = isinstance(value, float | np.floating) and float(value).is_integer()
+    return str(int(value) if is_whole else value)
+
+
+def _check_criteria(given: Names) -> tuple[str, ...]:
     """Criteria by any of their names, also with commas between; our words for them."""
     from apfex.metrics import CRITERIA, read_criteria
 
@@ -119,13 +143,13 @@ def check_criteria(given: Names) -> tuple[str, ...]:
     for name in filter(None, names):
         if name not in CRITERIA:
             known = sorted(CRITERIA)
-            raise unknown(name, known, Argument("criteria"), f": there is no '{name}'")
+            raise unknown(name, known, f"{{--criteria}}: there is no '{name}'")
     if not any(names):
-        raise RunError(Argument("criteria"), " must name at least one, such as dp or tpr.")
+        raise RunError("{--criteria} must name at least one, such as dp or tpr.")
     return read_criteria([name for name in names if name])
 
 
-def check_max_gap(
+def _check_max_gap(
     given: float | Mapping[str, float] | None, criteria: Sequence[str]
 ) -> dict[str, float]:
     """Bounds: a number for all criteria, or one for each that is named.
@@ -135,31 +159,23 @@ def check_max_gap(
     if given is None:
         return {criteria[0]: 0.05}
     bounds = given if isinstance(given, Mapping) else dict.fromkeys(criteria, given)
-    found = {check_criteria(name)[0]: bound for name, bound in bounds.items()}
+    found = {_check_criteria(name)[0]: bound for name, bound in bounds.items()}
     for name, bound in found.items():
         if name not in criteria:
-            raise RunError(
-                Argument("max_gap"),
-                f": {name} is not among ",
-                Argument("criteria"),
-                ".",
-                found=name,
-            )
+            raise RunError(f"{{--max_gap}}: {name} is not among {{--criteria}}.", found=name)
         if not (fits(bound, float) and 0 <= bound <= 1):
-            raise RunError(
-                Argument("max_gap"), f" must be a number from 0 to 1, got {bound}.", found=bound
-            )
+            raise RunError(f"{{--max_gap}} must be a number from 0 to 1, got {bound}.", found=bound)
     return {name: float(bound) for name, bound in found.items()}
 
 
-def check_bins(given: Bins | None) -> dict[str, list[float]]:
+def _check_bins(given: Bins | None) -> dict[str, list[float]]:
     """Where columns of numbers are cut."""
     found = {str(name): [float(cut) for cut in cuts] for name, cuts in (given or {}).items()}
     for name, cuts in found.items():
         if not cuts or sorted(set(cuts)) != cuts:
             raise RunError(
-                Argument("bins"),
-                f" must have rising numbers for '{name}', such as 25, 45, 65, got {cuts}.",
+                f"{{--bins}} must have rising numbers for '{name}', such as 25, 45, 65, got "
+                f"{cuts}.",
                 found=cuts,
             )
     return found

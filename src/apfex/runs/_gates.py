@@ -1,6 +1,6 @@
 """Gates: rules such as ``dp_gap.lower > 0.05``, read by a small grammar and never evaluated.
 
-rule   = verdict | gap [ "[" level "]" ] [ "." column ] sign number
+rule   = verdict | gap [ "[" grouping "]" ] [ "." column ] sign number
 gap    = criterion "_gap" | "any_gap"
 column = "gap" | "lower" | "upper" | "p_value" | "p_adjusted"
 sign   = ">" | ">=" | "<" | "<="
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from apfex.plain import printable
-from apfex.runs._errors import Argument, RunError, unknown
+from apfex.runs._errors import RunError, unknown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +45,7 @@ _NOT_ESTIMABLE = "not estimable"
 
 @final
 @dataclass(frozen=True)
-class Rule:
+class GateRule:
     """What must not be the case; made by :func:`read_rule`."""
 
     text: str
@@ -65,9 +65,9 @@ class Rule:
                 raise unknown(
                     value,
                     known,
-                    Argument("fail_on"),
-                    f" '{self.text}': the {'criterion' if column == 'criterion' else 'grouping'} "
-                    f"'{value}' is not audited",
+                    f"{{--fail_on}} '{self.text}': the "
+                    f"{'criterion' if column == 'criterion' else 'grouping'} '{value}' is not "
+                    "audited",
                     there="audited are",
                 )
             gaps = gaps if value is None else gaps.loc[gaps[column].eq(value)]
@@ -90,30 +90,30 @@ class Rule:
             return rows["verdict"] == self.verdict
         return _SIGNS[self.sign](rows[self.column], self.bound)
 
-    def holds_among(self, rows: Any, looked: Looked) -> pd.Series:
-        """Where it holds once all that the gate looks at is taken together."""
+    def holds_among(self, rows: Any, corrected: Corrected) -> pd.Series:
+        """Where it holds once it is corrected for all gaps that the gate looks at."""
         if self.is_test:
-            bound = self.bound_in(looked.tolerance)
-            sure = rows.index.map(lambda row: looked.above[row, bound]).to_series(rows.index)
+            bound = self.bound_in(corrected.tolerance)
+            sure = rows.index.map(lambda row: corrected.above[row, bound]).to_series(rows.index)
             if self.verdict != "inconclusive":
                 return sure.astype(bool)
             unsure = (rows["verdict"] == "violation") & ~sure.astype(bool)
             return self.holds(rows) | unsure
         if self.column == "p_value":
-            return _SIGNS[self.sign](looked.p_values.loc[rows.index], self.bound)
+            return _SIGNS[self.sign](corrected.p_values.loc[rows.index], self.bound)
         return self.holds(rows)
 
-    def n_tests(self, looked: Looked) -> int:
+    def n_tests(self, corrected: Corrected) -> int:
         """Gaps that it is corrected for."""
         if self.is_test:
-            return len(looked.above)
-        return len(looked.p_values) if self.column == "p_value" else 1
+            return len(corrected.above)
+        return len(corrected.p_values) if self.column == "p_value" else 1
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Looked:
-    """All that the rules of a gate look at: rows and bounds, and p-values adjusted (Holm)."""
+class Corrected:
+    """What rules ask together: whether rows are above bounds, and p-values adjusted (Holm)."""
 
     tolerance: float
     above: Mapping[tuple[int, float], bool]
@@ -122,14 +122,14 @@ class Looked:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Checked:
+class GateResult:
     """A rule, the rows where it holds, those that cannot be estimated, and whether it stops.
 
     ``alone`` are rows where it holds for each by itself, but not once all ``n_tests`` gaps that the
     gate looks at are taken together.
     """
 
-    rule: Rule
+    rule: GateRule
     hit: bool
     holds: pd.DataFrame
     unknown: pd.DataFrame
@@ -167,72 +167,12 @@ class Checked:
         }
 
 
-@final
-@dataclass(frozen=True)
-class Gate:
-    """All rules of a command: a single answer, so that they are corrected together (Holm).
-
-    A gate that asks whether any of 14 gaps is surely above a bound would be hit by chance far more
-    often than each gap. What is asked of lower ends and verdicts is therefore asked by
-    :meth:`apfex.auditing.Audit.exceeds`, and p-values are adjusted for all that are compared.
-    """
-
-    rules: Sequence[Rule]
-
-    def check(
-        self,
-        gaps: pd.DataFrame,
-        tolerance: float,
-        exceeds: Callable[[list[tuple[int, float]]], list[bool]],
-        *,
-        allow_not_estimable: bool,
-    ) -> list[Checked]:
-        """What each rule finds in the gaps of an audit."""
-        looked = self._look(gaps, tolerance, exceeds)
-        found = []
-        for rule in self.rules:
-            rows = rule.rows(gaps)
-            unknown = rows["verdict"] == _NOT_ESTIMABLE
-            holds = rule.holds_among(rows, looked) & ~unknown
-            alone = rule.holds(rows) & ~holds & ~unknown
-            hit = bool(holds.any() or (unknown.any() and not allow_not_estimable))
-            held, unknown, alone = (rows.loc[part] for part in (holds, unknown, alone))
-            found.append(Checked(rule, hit, held, unknown, alone, rule.n_tests(looked)))
-        return found
-
-    def _look(
-        self,
-        gaps: pd.DataFrame,
-        tolerance: float,
-        exceeds: Callable[[list[tuple[int, float]]], list[bool]],
-    ) -> Looked:
-        import pandas as pd
-
-        from apfex.auditing import holm
-
-        asked = dict.fromkeys(
-            (row, rule.bound_in(tolerance))
-            for rule in self.rules
-            if rule.is_test
-            for row in rule.rows(gaps).index
-        )
-        compared = [
-            row
-            for rule in self.rules
-            if not rule.is_test and rule.column == "p_value"
-            for row in rule.rows(gaps).index
-        ]
-        p_values = gaps.loc[list(dict.fromkeys(compared)), "p_value"]
-        return Looked(
-            tolerance,
-            dict(zip(asked, exceeds(list(asked)), strict=True)),
-            pd.Series(holm(p_values.tolist()), p_values.index, dtype=float),
-        )
-
-
 def check_gates(
-    audit: Audit, fail_on: str | Rule | Sequence[str | Rule], *, allow_not_estimable: bool = False
-) -> tuple[Checked, ...]:
+    audit: Audit,
+    fail_on: str | GateRule | Sequence[str | GateRule],
+    *,
+    allow_not_estimable: bool = False,
+) -> tuple[GateResult, ...]:
     """What rules find in an audit, all of them taken together as one gate.
 
     Parameters
@@ -246,30 +186,32 @@ def check_gates(
 
     Returns
     -------
-    tuple of Checked
+    tuple of GateResult
         One for each rule; ``hit`` says whether it stops.
+
+    Notes
+    -----
+    A gate that asks whether any of 14 gaps is surely above a bound would be hit by chance far more
+    often than each gap. What is asked of lower ends and verdicts is therefore asked by
+    :meth:`apfex.auditing.Audit.exceeds`, and p-values are adjusted for all that are compared.
 
     Examples
     --------
     >>> from apfex import audit
     >>> sex, decided = ["F"] * 200 + ["M"] * 200, [0, 0, 0, 1] * 50 + [0, 1] * 100
     >>> result = audit(None, decided, sensitive_features={"sex": sex}, criteria="dp")
-    >>> [checked.hit for checked in check_gates(result, ["dp_gap.lower > 0.1", "dp_gap > 0.5"])]
+    >>> [result.hit for result in check_gates(result, ["dp_gap.lower > 0.1", "dp_gap > 0.5"])]
     [True, False]
     """
-    given = [fail_on] if isinstance(fail_on, str | Rule) else fail_on
-    gate = Gate([rule if isinstance(rule, Rule) else read_rule(rule) for rule in given])
+    given = [fail_on] if isinstance(fail_on, str | GateRule) else fail_on
+    rules = [rule if isinstance(rule, GateRule) else read_rule(rule) for rule in given]
+    corrected = _correct(audit, rules)
     return tuple(
-        gate.check(
-            audit.gaps,
-            audit.settings.tolerance,
-            audit.exceeds,
-            allow_not_estimable=allow_not_estimable,
-        )
+        _check(rule, rule.rows(audit.gaps), corrected, allow_not_estimable) for rule in rules
     )
 
 
-def read_rule(text: str) -> Rule:
+def read_rule(text: str) -> GateRule:
     """Read a rule, or say what is wrong with it; see :func:`check_gates`.
 
     Examples
@@ -280,25 +222,58 @@ def read_rule(text: str) -> Rule:
     from apfex.metrics import CRITERIA, read_criteria
 
     if text.strip() in _VERDICTS:
-        return Rule(text.strip(), verdict=text.strip())
+        return GateRule(text.strip(), verdict=text.strip())
     match = _RULE.fullmatch(text.strip())
     if match is None:
         raise RunError(
-            Argument("fail_on"),
-            " must read as 'dp_gap > 0.1', 'dp_gap.lower > 0.05', 'tpr_gap[sex].upper > 0.2' or "
-            f"'violation', got '{text}'.",
+            "{--fail_on} must read as 'dp_gap > 0.1', 'dp_gap.lower > 0.05', "
+            f"'tpr_gap[sex].upper > 0.2' or 'violation', got '{text}'.",
             found=text,
         )
     criterion, column = match["criterion"], match["column"] or "gap"
     if criterion != "any" and criterion not in CRITERIA:
-        raise _no_such(text, f"{criterion}_gap", [f"{name}_gap" for name in (*CRITERIA, "any")])
+        known = [f"{name}_gap" for name in (*CRITERIA, "any")]
+        said = f"{{--fail_on}} '{text}': there is no {criterion}_gap"
+        raise unknown(f"{criterion}_gap", known, said, there="known are")
     if column not in _COLUMNS:
-        raise _no_such(text, column, _COLUMNS)
+        said = f"{{--fail_on}} '{text}': there is no {column}"
+        raise unknown(column, _COLUMNS, said, there="known are")
     criterion = criterion if criterion == "any" else read_criteria(criterion)[0]
     by = None if match["by"] is None else match["by"].strip()
-    return Rule(text.strip(), criterion, by, column, match["sign"], float(match["bound"]))
+    return GateRule(text.strip(), criterion, by, column, match["sign"], float(match["bound"]))
 
 
-def _no_such(text: str, found: str, known: Sequence[str]) -> RunError:
-    said = f" '{text}': there is no {found}"
-    return unknown(found, known, Argument("fail_on"), said, there="known are")
+def _correct(audit: Audit, rules: Sequence[GateRule]) -> Corrected:
+    """Ask all that the rules need at once, so that it is corrected together (Holm)."""
+    import pandas as pd
+
+    from apfex.auditing import holm
+
+    gaps, tolerance = audit.gaps, audit.settings.tolerance
+    asked = dict.fromkeys(
+        (row, rule.bound_in(tolerance))
+        for rule in rules
+        if rule.is_test
+        for row in rule.rows(gaps).index
+    )
+    compared = dict.fromkeys(
+        row
+        for rule in rules
+        if not rule.is_test and rule.column == "p_value"
+        for row in rule.rows(gaps).index
+    )
+    above = dict(zip(asked, audit.exceeds(list(asked)), strict=True))
+    p_values = gaps.loc[list(compared), "p_value"]
+    adjusted = pd.Series(holm(p_values.tolist()), p_values.index, dtype=float)
+    return Corrected(tolerance, above, adjusted)
+
+
+def _check(
+    rule: GateRule, rows: pd.DataFrame, corrected: Corrected, allow_not_estimable: bool
+) -> GateResult:
+    unknown = rows["verdict"] == _NOT_ESTIMABLE
+    holds = rule.holds_among(rows, corrected) & ~unknown
+    alone = rule.holds(rows) & ~holds & ~unknown
+    hit = bool(holds.any() or (unknown.any() and not allow_not_estimable))
+    n_tests = rule.n_tests(corrected)
+    return GateResult(rule, hit, rows.loc[holds], rows.loc[unknown], rows.loc[alone], n_tests)

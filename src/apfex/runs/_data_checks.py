@@ -1,4 +1,4 @@
-"""What a user should look at in the data: features that leak the label, and identifiers."""
+"""Checks of the data: features that give the label away, and columns that only name rows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+
+from apfex.runs._columns import is_numeric
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,13 +78,13 @@ def find_leaks(X: pd.DataFrame, y: np.ndarray, seed: int = 0) -> list[Leak]:
     ]
 
 
-def find_identifiers(X: pd.DataFrame, kinds: Mapping[str, str]) -> list[str]:
+def find_identifiers(X: pd.DataFrame, types: Mapping[str, str]) -> list[str]:
     """Columns that name rows, in the order of the file.
 
     Parameters
     ----------
     X : DataFrame with n rows
-    kinds : mapping from column to "number", "text" or "boolean"
+    types : mapping from column to "number", "text" or "boolean"
 
     Notes
     -----
@@ -94,7 +96,7 @@ def find_identifiers(X: pd.DataFrame, kinds: Mapping[str, str]) -> list[str]:
     found = []
     for name, column in X.items():
         values = column.dropna()
-        check = checks.get(kinds[str(name)])
+        check = checks.get(types[str(name)])
         if check is not None and len(values) >= _LEAST_VALUES and check(values):
             found.append(str(name))
     return found
@@ -128,7 +130,7 @@ def _cells(column: pd.Series, y: np.ndarray, half: np.ndarray) -> list[np.ndarra
     """The cell of each row, as either half is to be looked at: levels, or leaves of a tree."""
     import pandas as pd
 
-    if getattr(column.dtype, "kind", "O") not in "iuf":
+    if not is_numeric(column):
         codes = pd.factorize(column)[0]
         return [np.where(codes < 0, codes.max() + 1, codes)] * 2
     numbers = column.to_numpy(np.float32, na_value=np.nan)[:, None]

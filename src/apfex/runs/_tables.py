@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 from apfex.plain import printable
 from apfex.runs._csv import Dialect, first_line, read_csv, read_dialect
-from apfex.runs._errors import Argument, RunError, nearest, unknown
+from apfex.runs._errors import RunError, nearest, unknown
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-Kind = Literal["csv", "parquet", "arrow"]
-ENDINGS: dict[str, Kind] = {
+FileFormat = Literal["csv", "parquet", "arrow"]
+ENDINGS: dict[str, FileFormat] = {
     **dict.fromkeys((".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz"), "csv"),
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
     **dict.fromkeys((".arrow", ".feather", ".ipc"), "arrow"),
@@ -39,13 +39,13 @@ class Table:
     columns : tuple of str
     path : Path or None
         Of a file; None for a frame.
-    kind : "csv", "parquet" or "arrow"
+    format : "csv", "parquet" or "arrow"
     """
 
     name: str
     columns: tuple[str, ...]
     path: Path | None = None
-    kind: Kind = "arrow"
+    format: FileFormat = "arrow"
     dialect: Dialect | None = None
     rows: pa.Table | None = None
 
@@ -53,7 +53,7 @@ class Table:
         """Name and form."""
         if self.path is None:
             return self.name
-        form = self.dialect.describe() if self.dialect else self.kind.capitalize()
+        form = self.dialect.describe() if self.dialect else self.format.capitalize()
         return f"{printable(self.path.name)} ({form})"
 
     def column(self, name: str, argument: str) -> str:
@@ -63,9 +63,7 @@ class Table:
         raise unknown(
             name,
             self.columns,
-            f"{self.name} has no column '{name}' (",
-            Argument(argument),
-            ")",
+            f"{self.name} has no column '{name}' ({{--{argument}}})",
             there="it has",
         )
 
@@ -78,12 +76,11 @@ class Table:
             parts += [part if part in self.columns else part.strip() for part in whole]
         found = [self.column(part, argument) for part in parts if part]
         if given and not found:
-            raise RunError(Argument(argument), " must name columns, got nothing.")
+            raise RunError(f"{{--{argument}}} must name columns, got nothing.")
         repeated = [name for name, n in Counter(found).items() if n > 1]
         if repeated:
             raise RunError(
-                Argument(argument),
-                f" must name a column once, got '{repeated[0]}' twice.",
+                f"{{--{argument}}} must name a column once, got '{repeated[0]}' twice.",
                 found=repeated[0],
             )
         return found
@@ -104,6 +101,14 @@ class Table:
         """All columns with their types."""
         return self._read(self.columns)
 
+    def identity(self) -> dict[str, str | None]:
+        """What a record says of it: ``name``, ``path`` and ``sha256``."""
+        return {
+            "name": "frame" if self.path is None else self.path.name,
+            "path": None if self.path is None else str(self.path.resolve()),
+            "sha256": self.sha256(),
+        }
+
     def sha256(self) -> str:
         """Of the bytes of the file, or of the values of a frame."""
         if self.path is None:
@@ -121,7 +126,7 @@ class Table:
             table = read_csv(self.path, self.dialect, columns, text, verbatim=verbatim)
         else:
             assert self.path is not None
-            table = _read_stored(self.path, self.kind, columns)
+            table = _read_stored(self.path, self.format, columns)
         if not table.num_rows:
             raise RunError(f"{self.name} has column names, but no rows.")
         return table
@@ -139,26 +144,26 @@ def open_table(source: Any, encoding: str | None = None) -> Table:
     return table
 
 
-def kind_of(path: Path) -> Kind:
-    """The form of a file by the end of its name."""
+def format_of(path: Path) -> FileFormat:
+    """The format of a file by the end of its name."""
     ending = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
-    kind = ENDINGS.get(ending.lower())
-    if kind is None:
+    format = ENDINGS.get(ending.lower())
+    if format is None:
         raise RunError(
             f"{path} must end in {', '.join(ENDINGS)}, so that its form is known; save a "
             "spreadsheet as CSV."
         )
-    return kind
+    return format
 
 
 def _open_file(path: Path, encoding: str | None) -> Table:
     _check_there(path)
-    kind = kind_of(path)
+    format = format_of(path)
     try:
-        if kind == "csv":
+        if format == "csv":
             dialect = read_dialect(path, encoding)
-            return Table(str(path), dialect.columns, path, kind, dialect)
-        return Table(str(path), _stored_columns(path, kind), path, kind)
+            return Table(str(path), dialect.columns, path, format, dialect)
+        return Table(str(path), _stored_columns(path, format), path, format)
     except PermissionError as error:
         raise RunError(f"{path} may not be read: {error.strerror}.") from error
 
@@ -202,23 +207,23 @@ def _neighbours(path: Path) -> list[str]:
         return []
 
 
-def _stored_columns(path: Path, kind: Kind) -> tuple[str, ...]:
+def _stored_columns(path: Path, format: FileFormat) -> tuple[str, ...]:
     """Column names of a Parquet or Arrow file, without the index that pandas may have added."""
     import pyarrow as pa
 
     try:
-        names = _schema(path, kind).names
+        names = _schema(path, format).names
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise RunError(f"{path} is no {kind.capitalize()} file, or a damaged one.") from error
+        raise RunError(f"{path} is no {format.capitalize()} file, or a damaged one.") from error
     return tuple(name for name in names if not name.startswith(_INDEX))
 
 
-def _read_stored(path: Path, kind: Kind, columns: Sequence[str]) -> pa.Table:
+def _read_stored(path: Path, format: FileFormat, columns: Sequence[str]) -> pa.Table:
     """Some columns of a Parquet or Arrow file."""
     import pyarrow as pa
 
     try:
-        if kind == "arrow":
+        if format == "arrow":
             return _open_arrow(path).read_all().select(list(columns))
         import pyarrow.parquet as pq
 
@@ -227,8 +232,8 @@ def _read_stored(path: Path, kind: Kind, columns: Sequence[str]) -> pa.Table:
         raise RunError(f"{path} cannot be read: {first_line(error)}") from error
 
 
-def _schema(path: Path, kind: Kind) -> Any:
-    if kind == "arrow":
+def _schema(path: Path, format: FileFormat) -> Any:
+    if format == "arrow":
         return _open_arrow(path).schema
     import pyarrow.parquet as pq
 

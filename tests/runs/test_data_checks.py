@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from apfex import make_biased
-from apfex.runs._checks import find_identifiers, find_leaks
-from apfex.runs._columns import kinds_of
+from apfex.runs._columns import feature_types
+from apfex.runs._data_checks import find_identifiers, find_leaks
 
 
 def labels(n, share, seed=0):
@@ -101,11 +101,11 @@ OTHER = {
 @pytest.mark.parametrize("name", NAMING)
 def test_columns_that_name_rows_are_found(name):
     X = pd.DataFrame({"merit": RNG.normal(size=N), name: NAMING[name]})
-    assert find_identifiers(X, kinds_of(X)) == [name]
+    assert find_identifiers(X, feature_types(X)) == [name]
 
 
 def test_other_columns_are_not():
     X = pd.DataFrame(OTHER)
-    assert find_identifiers(X, kinds_of(X)) == []
+    assert find_identifiers(X, feature_types(X)) == []
     few = pd.DataFrame({"place": np.arange(20)})
-    assert find_identifiers(few, kinds_of(few)) == []
+    assert find_identifiers(few, feature_types(few)) == []

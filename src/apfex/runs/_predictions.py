@@ -1,8 +1,9 @@
-"""Decisions for new rows: reading their features, and writing a copy of a file with decisions."""
+"""Files of decisions: a copy of a table with two columns more, safe for spreadsheets."""
 
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import os
 from collections.abc import Mapping, Sequence
@@ -12,20 +13,19 @@ from typing import TYPE_CHECKING, TextIO, final
 
 import numpy as np
 
-from apfex.runs._columns import like_training
-from apfex.runs._errors import Argument, RunError, listed, nearest
-from apfex.runs._files import Table, kind_of
+from apfex.runs._errors import RunError
+from apfex.runs._tables import Table, format_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_RUNS = r"[=+\-@\t\r\n]"
+_RUNS_IN_SPREADSHEET = r"[=+\-@\t\r\n]"
 _NUMBER = r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?"
 
 
 @final
 @dataclass(frozen=True)
-class Predicted:
+class PredictedFile:
     """What :meth:`Run.predict_file` wrote.
 
     Attributes
@@ -37,7 +37,8 @@ class Predicted:
         The point of the front that decided.
     columns : tuple of str
         Names of the columns that were added: the decision, and the probability.
-    share_positive : float
+    selection_rate : float
+        Share of rows that were decided positively.
     cells_made_safe : int
         Cells of text that were written with an apostrophe, as a spreadsheet would run them.
     """
@@ -46,45 +47,30 @@ class Predicted:
     rows: int
     point: int
     columns: tuple[str, str]
-    share_positive: float
+    selection_rate: float
     cells_made_safe: int
 
 
-def read_features(table: Table, kinds: Mapping[str, str]) -> pd.DataFrame:
-    """The features of a run in a table; other columns, the sensitive ones too, are not needed."""
-    lacking = [name for name in kinds if name not in table.columns]
-    if lacking:
-        near = nearest(lacking[0], [name for name in table.columns if name not in kinds])
-        hint = f"; is '{near}' meant to be {lacking[0]}?" if near else "."
-        raise RunError(
-            f"{table.name} lacks columns of the run: {listed(lacking)}{hint}",
-            found=tuple(lacking),
-            suggestion=near,
-        )
-    text = [name for name, kind in kinds.items() if kind == "text"]
-    return like_training(table.read(list(kinds), text), kinds, table.name)
-
-
-def target_of(out: str | os.PathLike[str] | None, table: Table, force: bool) -> Path:
+def target_of(
+    out: str | os.PathLike[str] | TextIO | None, table: Table, force: bool
+) -> Path | TextIO:
     """Where decisions are written. Nothing is replaced unless the user says so."""
+    if not (out is None or isinstance(out, str | os.PathLike)):
+        return out
     target = Path(_name_for(table) if out is None else out)
     if target.exists() and table.path is not None and target.resolve() == table.path.resolve():
-        raise RunError(Argument("out"), f" must not be {table.path} itself.", found=table.path)
+        raise RunError(f"{{--out}} must not be {table.path} itself.", found=table.path)
     if target.is_dir():
-        raise RunError(Argument("out"), f" {target} is a folder; name a file in it.", found=target)
+        raise RunError(f"{{--out}} {target} is a folder; name a file in it.", found=target)
     if target.exists() and not force:
         raise RunError(
-            f"{target} exists already; name another file (",
-            Argument("out"),
-            "), or replace it (",
-            Argument("force", True),
-            ").",
+            f"{target} exists already; name another file ({{--out}}), or replace it ({{--force}}).",
+            force=True,
             found=target,
         )
     if not target.parent.is_dir():
         raise RunError(
-            Argument("out"),
-            f" {target} needs the folder {target.parent}, which is not there.",
+            f"{{--out}} {target} needs the folder {target.parent}, which is not there.",
             found=target,
         )
     return target
@@ -95,9 +81,8 @@ def check_new(table: Table, names: Sequence[str]) -> None:
     taken = [name for name in names if name in table.columns]
     if taken:
         raise RunError(
-            f"{table.name} has a column '{taken[0]}' already; put another word before it (",
-            Argument("prefix"),
-            ").",
+            f"{table.name} has a column '{taken[0]}' already; put another word before it "
+            "({--prefix}).",
             found=taken[0],
         )
 
@@ -105,7 +90,7 @@ def check_new(table: Table, names: Sequence[str]) -> None:
 def _name_for(table: Table) -> str:
     if table.path is None:
         return "predictions.csv"
-    ending = "csv" if table.kind == "csv" else table.path.suffix.removeprefix(".")
+    ending = "csv" if table.format == "csv" else table.path.suffix.removeprefix(".")
     return f"{table.path.name.partition('.')[0]}-predictions.{ending}"
 
 
@@ -126,23 +111,23 @@ def write_rows(table: Table, added: Mapping[str, np.ndarray], target: Path | Tex
     """
     from apfex.persistence import write_bytes_atomically
 
-    file = target if isinstance(target, Path) else None
-    kind = "csv" if file is None else kind_of(file)
-    if file is not None and kind != "csv":
-        write_bytes_atomically(file, _stored(table, added, kind))
+    is_file = isinstance(target, Path)
+    if is_file and format_of(target) != "csv":
+        write_bytes_atomically(target, _stored(table, added, format_of(target)))
         return 0
-    frame, made_safe = safe_cells(table.read_verbatim().assign(**added))
-    separator = "\t" if file is not None and ".tsv" in file.suffixes else ","
-    text = as_csv(frame, separator)
-    if isinstance(target, Path):
+    frame, made_safe = _safe_cells(table.read_verbatim().assign(**added))
+    text = _as_csv(frame, "\t" if is_file and ".tsv" in target.suffixes else ",")
+    if is_file:
         data = text.encode()
-        write_bytes_atomically(target, _packed(data) if target.suffix == ".gz" else data)
+        write_bytes_atomically(
+            target, gzip.compress(data, mtime=0) if target.suffix == ".gz" else data
+        )
     else:
         target.write(text)
     return made_safe
 
 
-def as_csv(frame: pd.DataFrame, separator: str = ",") -> str:
+def _as_csv(frame: pd.DataFrame, separator: str) -> str:
     """CSV with plain line ends; text is quoted throughout where a cell has a bare one of its own.
 
     Readers take a bare carriage return for the end of a row, but writers do not quote it.
@@ -156,7 +141,7 @@ def as_csv(frame: pd.DataFrame, separator: str = ",") -> str:
     return frame.to_csv(index=False, sep=separator, lineterminator="\n", quoting=quoting)
 
 
-def safe_cells(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+def _safe_cells(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     """Text that a spreadsheet would run, names of columns too, gets an apostrophe before it."""
     import pandas as pd
 
@@ -166,24 +151,24 @@ def safe_cells(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
         if getattr(column.dtype, "kind", "O") in "biufmM":
             continue
         text = column.astype("str")
-        runs = column.notna() & text.str.match(_RUNS) & ~text.str.fullmatch(_NUMBER)
+        runs = column.notna() & text.str.match(_RUNS_IN_SPREADSHEET) & ~text.str.fullmatch(_NUMBER)
         if runs.any():
             frame[name] = column.astype(object).where(~runs, "'" + text)
             changed += int(runs.sum())
     names = pd.Series(frame.columns.astype("str"))
-    odd = names.str.match(_RUNS)
+    odd = names.str.match(_RUNS_IN_SPREADSHEET)
     frame.columns = names.where(~odd, "'" + names)
     return frame, changed + int(odd.sum())
 
 
-def _stored(table: Table, added: Mapping[str, np.ndarray], kind: str) -> bytes:
+def _stored(table: Table, added: Mapping[str, np.ndarray], format: str) -> bytes:
     import pyarrow as pa
 
     rows = table.read_arrow()
     for name, column in added.items():
         rows = rows.append_column(name, pa.array(column))
     sink = io.BytesIO()
-    if kind == "parquet":
+    if format == "parquet":
         import pyarrow.parquet as pq
 
         pq.write_table(rows, sink)
@@ -191,9 +176,3 @@ def _stored(table: Table, added: Mapping[str, np.ndarray], kind: str) -> bytes:
         with pa.ipc.new_file(sink, rows.schema) as writer:
             writer.write_table(rows)
     return sink.getvalue()
-
-
-def _packed(data: bytes) -> bytes:
-    import gzip
-
-    return gzip.compress(data, mtime=0)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apfex.runs import RunError
-from apfex.runs._outcomes import read_outcomes
+from apfex.runs._labels import read_outcomes
 
 
 def one(values, positive=None):

@@ -2,6 +2,8 @@
 
 import operator
 from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apfex.auditing import audit, holm
-from apfex.runs import RunError
-from apfex.runs._gate import Gate, read_rule
+from apfex.auditing import AuditSettings, audit, holm
+from apfex.runs import RunError, check_gates, read_rule
 from apfex.testing import assert_gap
 
 GAPS = pd.DataFrame(
@@ -36,9 +37,13 @@ def by_itself(asked):
     return [GAPS["lower"][row] > bound for row, bound in asked]
 
 
+def an_audit(exceeds=by_itself) -> Any:
+    """What a gate looks at, with these gaps."""
+    return SimpleNamespace(gaps=GAPS, settings=AuditSettings(tolerance=0.1), exceeds=exceeds)
+
+
 def check(text, exceeds=by_itself, **options):
-    gate = Gate([read_rule(text)])
-    return gate.check(GAPS, 0.1, exceeds, **{"allow_not_estimable": False} | options)[0]
+    return check_gates(an_audit(exceeds), text, **options)[0]
 
 
 @settings(deadline=None)
@@ -151,8 +156,7 @@ def test_rules_of_one_command_are_one_gate():
         return by_itself(pairs)
 
     rules = ["dp_gap.lower > 0.1", "dp_gap[sex].lower > 0.1", "tpr_gap.lower > 0", "dp_gap > 0.2"]
-    gate = Gate([read_rule(text) for text in rules])
-    found = gate.check(GAPS, 0.1, exceeds, allow_not_estimable=True)
+    found = check_gates(an_audit(exceeds), rules, allow_not_estimable=True)
     assert asked == [(0, 0.1), (1, 0.1), (2, 0.1), (3, 0.0), (4, 0.0), (5, 0.0)]
     assert [one.n_tests for one in found] == [6, 6, 6, 1]
     assert [one.hit for one in found] == [True, False, True, True]
@@ -167,10 +171,8 @@ def test_a_gate_at_parity_is_seldom_hit(tolerance, least_alone):
         people = {name: generator.integers(0, 2, 400) for name in ("a", "b", "c")}
         y, decided = generator.integers(0, 2, (2, 400))
         result = audit(y, decided, sensitive_features=people, tolerance=tolerance)
-        given = (result.gaps, tolerance, result.exceeds)
-        gate = Gate([read_rule("violation")])
         alone[at] = (result.gaps["verdict"] == "violation").any()
-        hits[at] = gate.check(*given, allow_not_estimable=True)[0].hit
+        hits[at] = check_gates(result, "violation", allow_not_estimable=True)[0].hit
         assert fails(result) == hits[at]
     assert alone.mean() >= least_alone
     assert hits.mean() <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / n)
@@ -192,7 +194,6 @@ def test_p_values_of_many_gaps_can_still_be_small(rule):
     people = {f"a{at}": generator.integers(0, 2, 800) for at in range(4)}
     y = generator.integers(0, 2, 800)
     result = audit(y, people["a0"], sensitive_features=people)
-    given = (result.gaps, 0.05, result.exceeds)
-    (found,) = Gate([read_rule(rule)]).check(*given, allow_not_estimable=True)
+    (found,) = check_gates(result, rule, allow_not_estimable=True)
     assert len(result.gaps) == 22
     assert found.hit

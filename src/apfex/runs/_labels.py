@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from apfex.runs._errors import Argument, RunError, listed, unknown
+from apfex.runs._columns import is_numeric
+from apfex.runs._errors import RunError, listed, unknown
+from apfex.runs._settings import spelled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +49,10 @@ class Outcome:
         """Positive rows of those with a value."""
         return float((self.codes[self.codes != MISSING] == 1).mean())
 
+    def take(self, rows: np.ndarray) -> Outcome:
+        """Some of the rows."""
+        return replace(self, codes=self.codes[rows])
+
 
 def read_outcomes(columns: Mapping[str, pd.Series], positive: str | None) -> list[Outcome]:
     """Columns of 0 and 1 as they are, others by the positive value.
@@ -81,17 +87,16 @@ class _Values:
         import pandas as pd
 
         name = str(column.name)
-        if is_score(column):
+        if _is_score(column):
             numbers = column.dropna()
             raise RunError(
-                Argument(argument),
-                f" {name} must hold labels, got numbers from {numbers.min():.4g} to "
-                f"{numbers.max():.4g}, such as {numbers.iloc[0]:.4g}.",
+                f"{{--{argument}}} {name} must hold labels, got numbers from {numbers.min():.4g} "
+                f"to {numbers.max():.4g}, such as {numbers.iloc[0]:.4g}.",
                 found=f"{numbers.iloc[0]:.4g}",
             )
         codes, values = pd.factorize(column)
         if not len(values):
-            raise RunError(Argument(argument), f" {name} has no values at all.")
+            raise RunError(f"{{--{argument}}} {name} has no values at all.")
         return _Values(argument, name, [spelled(value) for value in values], codes)
 
     def find(self, positive: str) -> str | None:
@@ -123,9 +128,8 @@ class _Values:
         for word in self.words:
             if word != positive and word.strip().casefold() == same:
                 raise RunError(
-                    Argument(self.argument),
-                    f" {self.name} spells one value in two ways, '{positive}' and '{word}': write "
-                    "it alike in all rows.",
+                    f"{{--{self.argument}}} {self.name} spells one value in two ways, '{positive}' "
+                    f"and '{word}': write it alike in all rows.",
                     found=word,
                 )
 
@@ -139,22 +143,14 @@ class _Values:
     def _unclear(self) -> RunError:
         words = sorted(self.words)
         return RunError(
-            Argument(self.argument),
-            f" {self.name} holds {len(words):,} values ({listed(words)}): say which one is "
-            "positive, for instance ",
-            Argument("positive", words[-1]),
+            f"{{--{self.argument}}} {self.name} holds {len(words):,} values ({listed(words)}): say "
+            "which one is positive, for instance {--positive}",
+            positive=words[-1],
             found=tuple(words),
         )
 
 
-def spelled(value: Any) -> str:
-    """A value as a user would write it."""
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        value = int(value)
-    return str(value)
-
-
-def is_score(column: pd.Series) -> bool:
+def _is_score(column: pd.Series) -> bool:
     """Whether a column holds numbers that are no labels."""
     if getattr(column.dtype, "kind", "O") != "f":
         return False
@@ -166,33 +162,51 @@ def _no_value(positive: str, found: Sequence[_Values]) -> RunError:
     return unknown(
         positive,
         sorted({word for values in found for word in values.words}),
-        Argument("positive"),
-        f" '{positive}' is no value of {' or '.join(values.name for values in found)}",
+        f"{{--positive}} '{positive}' is no value of "
+        f"{' or '.join(values.name for values in found)}",
     )
 
 
-def check_decided(column: pd.Series) -> None:
+def read_decisions(
+    columns: Mapping[str, pd.Series], positive: str | None, threshold: float | None
+) -> tuple[Outcome, Outcome | None, np.ndarray | None]:
+    """Decisions, and where there are such: labels, and the scores that the decisions are made by.
+
+    Parameters
+    ----------
+    columns : mapping with "prediction" and perhaps "label"
+    positive : str, optional
+        As for :func:`read_outcomes`.
+    threshold : float, optional
+        The column of predictions holds scores; from this one on it is decided positively.
+    """
+    predicted = columns["prediction"]
+    if threshold is None:
+        _check_decided(predicted)
+        decided, *label = read_outcomes(columns, positive)
+        return decided, label[0] if label else None, None
+    if not is_numeric(predicted):
+        raise RunError(
+            f"{{--threshold}} needs numbers, but {predicted.name} holds none.", found=predicted.name
+        )
+    score, name = predicted.to_numpy(np.float64), str(predicted.name)
+    codes = np.where(np.isnan(score), MISSING, score >= threshold)
+    decided = Outcome(name, codes, f"{name} from {threshold:g} on", f"{name} below")
+    if "label" in columns:
+        return decided, read_outcomes({"label": columns["label"]}, positive)[0], score
+    if positive is not None:
+        raise RunError("{--positive} must not be given with {--threshold} and no {--label}.")
+    return decided, None, score
+
+
+def _check_decided(column: pd.Series) -> None:
     """Refuse scores where decisions are wanted."""
-    if is_score(column):
+    if _is_score(column):
         low, high = column.min(), column.max()
         raise RunError(
-            Argument("prediction"),
-            f" {column.name} must hold decisions, got numbers from {low:.3g} to {high:.3g}. Are "
-            "they scores? Then say from which on it is decided, for instance ",
-            Argument("threshold", 0.5 if 0 <= low <= high <= 1 else 0),
+            f"{{--prediction}} {column.name} must hold decisions, got numbers from {low:.3g} to "
+            f"{high:.3g}. Are they scores? Then say from which on it is decided, for instance "
+            "{--threshold}",
+            threshold=0.5 if 0 <= low <= high <= 1 else 0,
             found=(low, high),
         )
-
-
-def decide(column: pd.Series, threshold: float) -> tuple[Outcome, np.ndarray]:
-    """Decisions by scores, and the scores."""
-    if getattr(column.dtype, "kind", "O") not in "iuf":
-        raise RunError(
-            Argument("threshold"),
-            f" needs numbers, but {column.name} holds none.",
-            found=column.name,
-        )
-    score = column.to_numpy(np.float64)
-    codes = np.where(np.isnan(score), MISSING, score >= threshold)
-    name = str(column.name)
-    return Outcome(name, codes, f"{name} from {threshold:g} on", f"{name} below"), score

@@ -1,0 +1,132 @@
+"""Commands on a run that is stored: ``apfex predict``, ``apfex report`` and ``apfex rerun``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from apfex.cli import _options as options
+from apfex.cli._audit import show_audit
+from apfex.cli._explore import show_front, show_run, telling, to_document
+from apfex.cli._screen import Screen
+from apfex.plain import printable
+
+PREDICT_EXAMPLES = options.examples(
+    "apfex predict apfex-adult new.csv",
+    "apfex predict apfex-people new.parquet --point 3 --out decided.parquet",
+    "apfex predict apfex-people new.csv --out - | head",
+)
+REPORT_EXAMPLES = options.examples("apfex report apfex-adult")
+RERUN_EXAMPLES = options.examples(
+    "apfex rerun apfex-adult/run.json",
+    "apfex rerun apfex-people/run.json --data moved/people.csv --out again",
+)
+_MOST_DIFFERENCES = 4
+
+
+def predict(
+    run: options.Run,
+    file: Annotated[Path, typer.Argument(help="CSV, Parquet or Arrow file.")],
+    point: Annotated[
+        int | None, typer.Option(help="Point of the front; the chosen one by default.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="File to write (CSV, Parquet or Arrow), or - for stdout; FILE-predictions by "
+            "default.",
+            metavar="FILE",
+        ),
+    ] = None,
+    prefix: Annotated[
+        str, typer.Option(help="Before the names of the new columns.", metavar="WORD")
+    ] = "",
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    encoding: options.Encoding = None,
+    json: options.Json = False,
+) -> None:
+    """Decide for new rows: adds the columns prediction and probability to a copy of the file."""
+    from apfex.runs import load_run
+
+    if json and str(out) == "-":
+        raise ValueError("--json and --out - both want stdout; leave one out.")
+    screen = Screen(json)
+    found = load_run(run)
+    target = sys.stdout if str(out) == "-" else out
+    done = found.predict_file(
+        file, target, point=point, prefix=prefix, force=force, encoding=encoding
+    )
+    say = screen.say if done.out is not None else screen.aside
+    say(
+        f"{done.rows:,} rows decided by point {done.point}: {100 * done.selection_rate:.1f}% "
+        f"{printable(found.record['words'][1], 40)}; columns {' and '.join(done.columns)} added in "
+        f"{done.out or 'stdout'}"
+    )
+    if done.cells_made_safe:
+        screen.warn(
+            f"{done.cells_made_safe:,} cells of text begin with =, +, -, @ or a control character; "
+            "each was written with an apostrophe before it, so that no spreadsheet runs it."
+        )
+    screen.finish({"run": str(found.folder), **asdict(done)})
+
+
+def report(run: options.Run, json: options.Json = False) -> None:
+    """Write the page of a run again, from what the run has stored."""
+    from apfex.runs import Run, rewrite_report
+
+    screen = Screen(json)
+    found = rewrite_report(run)
+    assert found.folder is not None
+    page = found.folder / "report.html"
+    if isinstance(found, Run):
+        show_front(found.described, screen)
+    else:
+        show_audit(found.audit, screen)
+    screen.say()
+    screen.facts({"Report": str(page)})
+    screen.finish({"run": str(found.folder), "report": str(page)})
+
+
+def rerun(
+    run: Annotated[Path, typer.Argument(help="run.json of a run, or its folder.")],
+    data: Annotated[
+        Path | None, typer.Option(help="Where the file is now.", metavar="FILE")
+    ] = None,
+    out: options.Out = None,
+    json: options.Json = False,
+) -> None:
+    """Repeat a run on the same data into a new folder, and say whether it comes out the same."""
+    from apfex.runs import free_folder, load_run, rerun
+
+    screen = Screen(json)
+    name = load_run(run).record["data"]["name"]
+    done = rerun(run, data=data, out=free_folder(out, name), **telling(screen))
+    show_run(done.run, screen)
+    screen.say()
+    if done.same:
+        screen.say(
+            f"The same as {done.repeats}: all errors and gaps of all points, to the last digit."
+        )
+    else:
+        n_more = len(done.differences) - _MOST_DIFFERENCES
+        more = f" and {n_more} more" if n_more > 0 else ""
+        told = ", ".join(done.differences[:_MOST_DIFFERENCES])
+        screen.say(f"Not the same as {done.repeats}: {told}{more}.")
+    if done.versions_changed and not done.same:
+        said = (f"{name} {old} -> {new}" for name, (old, new) in done.versions_changed.items())
+        screen.say(f"Versions differ: {', '.join(said)}.")
+    screen.finish(
+        to_document(done.run)
+        | {
+            "repeats": done.repeats,
+            "same": done.same,
+            "differences": done.differences,
+            "versions_changed": done.versions_changed,
+        }
+    )
+    if not done.same:
+        raise typer.Exit(1)

@@ -1,0 +1,91 @@
+"""What is written: cells as they were, two columns more, nothing that a spreadsheet runs."""
+
+import csv
+import io
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.people import people
+
+from apfex.runs import load_run
+from apfex.runs._tables import open_table
+
+
+def rows_with(**columns):
+    """Rows that the run decides on, and other columns before them."""
+    n = len(next(iter(columns.values())))
+    features = people(n).drop(columns=["sex", "origin", "hired"]).assign(town="x")
+    return pd.DataFrame(columns).join(features)
+
+
+def is_number(text):
+    try:
+        float(text.replace(",", "."))
+    except ValueError:
+        return False
+    return text == text.strip()
+
+
+CELLS = st.text(st.sampled_from("=+-@\t\rab'\"1.,;| \n[é👩"), max_size=6)
+
+
+@settings(deadline=None, max_examples=60)
+@given(rows=st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=8))
+def test_no_cell_of_a_csv_runs_and_all_others_stay(finished, rows):
+    frame, stream = pd.DataFrame(rows, columns=["=a", "b"]).astype("str"), io.StringIO()
+    done = load_run(finished).predict_file(rows_with(**frame), stream)
+    written = [row[:2] for row in csv.reader(io.StringIO(stream.getvalue(), newline=""))]
+    cells = [*frame.columns, *(cell for row in rows for cell in row)]
+    count = 0
+    for before, after in zip(cells, (cell for row in written for cell in row), strict=True):
+        if before[:1] in tuple("=+-@\t\r\n") and before and not is_number(before):
+            assert after == f"'{before}"
+            count += 1
+        else:
+            assert after == before
+    assert done.cells_made_safe == count
+
+
+def test_numbers_are_no_formulas(finished, tmp_path):
+    frame = rows_with(x=[-1.5, 2.0], t=["-5", "+3,5e-1"])
+    done = load_run(finished).predict_file(frame, tmp_path / "out.csv")
+    assert done.cells_made_safe == 0
+    found = pd.read_csv(tmp_path / "out.csv", dtype={"t": "str"})
+    assert (found["x"].tolist(), found["t"].tolist()) == ([-1.5, 2.0], ["-5", "+3,5e-1"])
+
+
+def test_csv_keeps_its_cells(finished, tmp_path):
+    path, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    rows_with(id=["0007", "NA"], note=["a, b", ""], x=["1.50", "2"]).to_csv(path, index=False)
+    assert load_run(finished).predict_file(path, out).cells_made_safe == 0
+    for before, after in zip(*(p.read_text().splitlines() for p in (path, out)), strict=True):
+        assert after.startswith(f"{before},")
+        assert after.count(",") == before.count(",") + 2
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out.arrow", "out.tsv", "out.csv.gz"])
+def test_every_form_can_be_written_and_read(finished, tmp_path, name):
+    path, run = tmp_path / "in.parquet", load_run(finished)
+    rows = pa.Table.from_pandas(rows_with(x=["=1+1", "b"]))
+    pq.write_table(rows.append_column("day", pa.array([1, 2], pa.date32())), path)
+    changed = run.predict_file(path, tmp_path / name).cells_made_safe
+    found = open_table(tmp_path / name).read()
+    assert found["probability"].tolist() == run.predict(path)["probability"].tolist()
+    assert changed == (0 if name in ("out.parquet", "out.arrow") else 1)
+    assert found["x"][0] == ("'=1+1" if changed else "=1+1")
+    if name == "out.parquet":
+        assert pq.read_schema(tmp_path / name).field("day").type == pa.date32()
+
+
+def test_a_failure_leaves_what_was_there(finished, tmp_path, monkeypatch):
+    out = tmp_path / "out.parquet"
+    out.write_text("before")
+    monkeypatch.setattr(pq, "write_table", lambda *_: pa.array([1, "x"]))
+    with pytest.raises(pa.ArrowInvalid):
+        load_run(finished).predict_file(rows_with(x=[1, 2]), out, force=True)
+    assert out.read_text() == "before"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.parquet"]
