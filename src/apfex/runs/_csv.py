@@ -125,11 +125,11 @@ def read_csv(
 
     _check_quotes(path, dialect)
     missing = () if verbatim else MISSING
-    kinds = {name: pa.string() for name in columns if name in text}
-    table = _parse_csv(path, dialect, columns, kinds, missing)
+    types = {name: pa.string() for name in columns if name in text}
+    table = _parse_csv(path, dialect, columns, types, missing)
     dates = {f.name: pa.string() for f in table.schema if pa.types.is_temporal(f.type)}
     if dates:  # as they stand, not as some calendar reads them
-        table = _parse_csv(path, dialect, columns, kinds | dates, missing)
+        table = _parse_csv(path, dialect, columns, types | dates, missing)
     if any(pa.types.is_binary(field.type) for field in table.schema):
         raise _unreadable(path, dialect.encoding, UnicodeError())
     return table
@@ -139,7 +139,7 @@ def _parse_csv(
     path: Path,
     dialect: Dialect,
     columns: Sequence[str],
-    kinds: Mapping[str, pa.DataType],
+    types: Mapping[str, pa.DataType],
     missing: Sequence[str],
 ) -> pa.Table:
     import pyarrow as pa
@@ -156,7 +156,7 @@ def _parse_csv(
             csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
             csv.ConvertOptions(
                 include_columns=list(columns),
-                column_types=dict(kinds),
+                column_types=dict(types),
                 null_values=list(missing),
                 strings_can_be_null=bool(missing),
                 decimal_point=dialect.decimal,

@@ -62,14 +62,9 @@ class GateRule:
         for column, value in wanted.items():
             known = gaps[column].unique().tolist()
             if value is not None and value not in known:
-                raise unknown(
-                    value,
-                    known,
-                    f"{{--fail_on}} '{self.text}': the "
-                    f"{'criterion' if column == 'criterion' else 'grouping'} '{value}' is not "
-                    "audited",
-                    there="audited are",
-                )
+                word = "criterion" if column == "criterion" else "grouping"
+                said = f"{{--fail_on}} '{self.text}': the {word} '{value}' is not audited"
+                raise unknown(value, known, said, there="audited are")
             gaps = gaps if value is None else gaps.loc[gaps[column].eq(value)]
         return gaps
 

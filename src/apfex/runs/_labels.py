@@ -68,8 +68,42 @@ def read_outcomes(columns: Mapping[str, pd.Series], positive: str | None) -> lis
     found = [_Values.of(argument, column) for argument, column in columns.items()]
     whole = [values.words for values in found if positive and values.find(positive)]
     if positive is not None and not whole:
-        raise _no_value(positive, found)
+        known = sorted({word for values in found for word in values.words})
+        names = " or ".join(values.name for values in found)
+        raise unknown(positive, known, f"{{--positive}} '{positive}' is no value of {names}")
     return [values.outcome(positive, whole) for values in found]
+
+
+def read_decisions(
+    columns: Mapping[str, pd.Series], positive: str | None, threshold: float | None
+) -> tuple[Outcome, Outcome | None, np.ndarray | None]:
+    """Decisions, and where there are such: labels, and the scores that the decisions are made by.
+
+    Parameters
+    ----------
+    columns : mapping with "prediction" and perhaps "label"
+    positive : str, optional
+        As for :func:`read_outcomes`.
+    threshold : float, optional
+        The column of predictions holds scores; from this one on it is decided positively.
+    """
+    predicted = columns["prediction"]
+    if threshold is None:
+        _check_decided(predicted)
+        decided, *label = read_outcomes(columns, positive)
+        return decided, label[0] if label else None, None
+    if not is_numeric(predicted):
+        raise RunError(
+            f"{{--threshold}} needs numbers, but {predicted.name} holds none.", found=predicted.name
+        )
+    score, name = predicted.to_numpy(np.float64), str(predicted.name)
+    codes = np.where(np.isnan(score), MISSING, score >= threshold)
+    decided = Outcome(name, codes, f"{name} from {threshold:g} on", f"{name} below")
+    if "label" in columns:
+        return decided, read_outcomes({"label": columns["label"]}, positive)[0], score
+    if positive is not None:
+        raise RunError("{--positive} must not be given with {--threshold} and no {--label}.")
+    return decided, None, score
 
 
 @final
@@ -156,47 +190,6 @@ def _is_score(column: pd.Series) -> bool:
         return False
     values = column.dropna().to_numpy()
     return bool((values != np.floor(values)).any())
-
-
-def _no_value(positive: str, found: Sequence[_Values]) -> RunError:
-    return unknown(
-        positive,
-        sorted({word for values in found for word in values.words}),
-        f"{{--positive}} '{positive}' is no value of "
-        f"{' or '.join(values.name for values in found)}",
-    )
-
-
-def read_decisions(
-    columns: Mapping[str, pd.Series], positive: str | None, threshold: float | None
-) -> tuple[Outcome, Outcome | None, np.ndarray | None]:
-    """Decisions, and where there are such: labels, and the scores that the decisions are made by.
-
-    Parameters
-    ----------
-    columns : mapping with "prediction" and perhaps "label"
-    positive : str, optional
-        As for :func:`read_outcomes`.
-    threshold : float, optional
-        The column of predictions holds scores; from this one on it is decided positively.
-    """
-    predicted = columns["prediction"]
-    if threshold is None:
-        _check_decided(predicted)
-        decided, *label = read_outcomes(columns, positive)
-        return decided, label[0] if label else None, None
-    if not is_numeric(predicted):
-        raise RunError(
-            f"{{--threshold}} needs numbers, but {predicted.name} holds none.", found=predicted.name
-        )
-    score, name = predicted.to_numpy(np.float64), str(predicted.name)
-    codes = np.where(np.isnan(score), MISSING, score >= threshold)
-    decided = Outcome(name, codes, f"{name} from {threshold:g} on", f"{name} below")
-    if "label" in columns:
-        return decided, read_outcomes({"label": columns["label"]}, positive)[0], score
-    if positive is not None:
-        raise RunError("{--positive} must not be given with {--threshold} and no {--label}.")
-    return decided, None, score
 
 
 def _check_decided(column: pd.Series) -> None:

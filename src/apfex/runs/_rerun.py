@@ -77,9 +77,7 @@ def rerun(
     check_finished(record, home)
     settings = ExploreSettings.from_dict(record["settings"])
     source = _data_of(record, settings, data)
-    is_named = isinstance(source, str | os.PathLike)
-    settings = replace(settings, source=os.fspath(source) if is_named else None)
-    run = explore_with(settings, source, out, progress, verbose)
+    run = explore_with(replace(settings, source=source), source, out, progress, verbose)
     now = versions()
     changed = {n: (old, now.get(n)) for n, old in record["versions"].items() if now.get(n) != old}
     differences = compare(record["results"], run.record["results"])

@@ -60,12 +60,8 @@ class Table:
         """The name, if there is such a column; an error that suggests the nearest otherwise."""
         if name in self.columns:
             return name
-        raise unknown(
-            name,
-            self.columns,
-            f"{self.name} has no column '{name}' ({{--{argument}}})",
-            there="it has",
-        )
+        said = f"{self.name} has no column '{name}' ({{--{argument}}})"
+        raise unknown(name, self.columns, said, there="it has")
 
     def names(self, given: str | Sequence[str], argument: str) -> list[str]:
         """Columns from values that are names, or names with commas between."""
