@@ -75,7 +75,6 @@ RECORDS = {
     "GroupCounts",
     "Inputs",
     "Jacobian",
-    "Labels",
     "Leak",
     "MeasuredFront",
     "PredictedFile",
