@@ -82,7 +82,7 @@ def _message(error: Exception) -> str:
 def _words(problem: Any) -> str:
     """The message of an error or warning, with options where Python has arguments."""
     text: Any = getattr(problem, "text", None)  # of apfex.runs, which is not imported for that
-    return text(_as_option) if callable(text) else str(problem)
+    return str(text(_as_option) if callable(text) else problem)
 
 
 def _as_option(name: str, value: Any) -> str:

@@ -185,10 +185,10 @@ def _fit(
     from apfex.estimator import APFExClassifier
     from apfex.metrics import NotEstimableWarning, NotMeasurableError
 
-    models = tuple(settings.model.split("+"))
+    models = settings.model.split("+")
     clf = APFExClassifier(
         settings.criteria,
-        model=models if len(models) > 1 else models[0],
+        model=tuple(models) if len(models) > 1 else models[0],
         search=settings.search,  # pyright: ignore[reportArgumentType] - it checks
         n_points=settings.points,
         max_gap=dict(settings.max_gap),
