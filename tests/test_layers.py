@@ -1,6 +1,7 @@
 """Data flows one way: a room imports only what stands to its left."""
 
 import ast
+import importlib
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,33 @@ def test_private_files_are_imported_only_within_their_room(path):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("apfex."):
             parts = (node.module or "").split(".")
             assert not any(p.startswith("_") for p in parts[1:]) or parts[1] == room
+
+
+def names_taken_from(room: str, folder: Path) -> set[str]:
+    """Names that files of other rooms, or of the folder, import from a room."""
+    taken = set()
+    for path in folder.rglob("*.py"):
+        if path.is_relative_to(SOURCE / room) or path == SOURCE / f"{room}.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == f"apfex.{room}":
+                taken |= {alias.name for alias in node.names}
+    return taken
+
+
+@pytest.mark.parametrize("room", sorted(FOUNDATION | set(ROOMS)))
+def test_what_a_room_hands_out_is_promised_to_users_or_taken_by_others(room):
+    init = SOURCE / room / "__init__.py"
+    if not init.exists():
+        return
+    handed_out = {
+        alias.name
+        for node in ast.parse(init.read_text()).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    root = SOURCE.parents[1]
+    used = set(importlib.import_module(f"apfex.{room}").__all__)
+    for folder in (SOURCE, root / "tests", root / "reproduction", root / "benchmarks"):
+        used |= names_taken_from(room, folder)
+    assert handed_out - used == set()

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from apfex.solvers import nonnegative_qp
 
-__all__ = ["Constraint", "ConstraintStep", "constraint_step"]
+__all__ = ["Constraint"]
 
 
 @final

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from apfex.groups import Groups
 from apfex.objectives import CrossEntropy, Objective, Objectives, SquaredError
 
-__all__ = ["Jacobian", "empirical_scales", "jacobian"]
+__all__ = ["empirical_scales", "jacobian"]
 
 ScaleKind = Literal["max", "per_example_max", "mean", "range"]
 Grouping = Groups | Tensor | None

@@ -12,7 +12,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["History", "StepRecord"]
+__all__ = ["History"]
 
 
 @final

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-__all__ = ["jsonable", "printable"]
+__all__: list[str] = []
 
 _JOINER = "\u200d"  # holds emoji together
 

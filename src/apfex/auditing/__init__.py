@@ -11,15 +11,4 @@ from apfex.auditing._result import Audit
 from apfex.auditing._settings import AuditSettings, groupings_of
 from apfex.auditing._verdicts import VERDICTS, Verdict, holm, worst_first
 
-__all__ = [
-    "VERDICTS",
-    "Audit",
-    "AuditChange",
-    "AuditSettings",
-    "Verdict",
-    "audit",
-    "audit_counts",
-    "groupings_of",
-    "holm",
-    "worst_first",
-]
+__all__ = ["VERDICTS", "Audit", "AuditChange", "AuditSettings", "Verdict", "audit", "audit_counts"]

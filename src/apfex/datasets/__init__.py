@@ -6,11 +6,4 @@ from apfex.datasets._load import list_datasets, load_dataset
 from apfex.datasets._registry import DatasetInfo
 from apfex.datasets._synthetic import make_biased
 
-__all__ = [
-    "Dataset",
-    "DatasetInfo",
-    "list_datasets",
-    "load_dataset",
-    "load_images",
-    "make_biased",
-]
+__all__ = ["Dataset", "DatasetInfo", "list_datasets", "load_dataset", "load_images", "make_biased"]

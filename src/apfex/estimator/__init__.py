@@ -4,4 +4,4 @@ from apfex.estimator._audit import AuditRows, read_audit_rows
 from apfex.estimator._classifier import APFExClassifier
 from apfex.estimator._load import load
 
-__all__ = ["APFExClassifier", "AuditRows", "load", "read_audit_rows"]
+__all__ = ["APFExClassifier", "load"]

@@ -19,22 +19,4 @@ from apfex.front._rows import Encoder, Rows, TableEncoders
 from apfex.front._search import Features, Fitted, search_front
 from apfex.front._settings import SearchSettings
 
-__all__ = [
-    "Criteria",
-    "Encoder",
-    "Features",
-    "Fitted",
-    "Front",
-    "FrontPoint",
-    "InitColumns",
-    "NumericColumns",
-    "ParetoFront",
-    "Point",
-    "Rows",
-    "SearchSettings",
-    "TableEncoders",
-    "UnmetBoundWarning",
-    "hypervolume",
-    "non_dominated",
-    "search_front",
-]
+__all__ = ["Front", "ParetoFront", "Point", "UnmetBoundWarning", "hypervolume", "non_dominated"]

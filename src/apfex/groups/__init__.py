@@ -4,4 +4,4 @@ from apfex.groups._columns import grouping_name
 from apfex.groups._groups import Groups, UnseenGroupWarning, make_groups
 from apfex.groups._soft import soft_memberships
 
-__all__ = ["Groups", "UnseenGroupWarning", "grouping_name", "make_groups", "soft_memberships"]
+__all__ = ["Groups", "UnseenGroupWarning", "make_groups", "soft_memberships"]

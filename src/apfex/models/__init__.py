@@ -25,36 +25,4 @@ from apfex.models._training import TrainingSettings, train_population
 from apfex.models._tree_arrays import TreeArrays
 from apfex.models._trees import Trees, TreeSettings, import_xgboost
 
-__all__ = [
-    "Adam",
-    "BoostedMembers",
-    "BoostedModel",
-    "ColumnsLearner",
-    "ColumnsModel",
-    "GapWeights",
-    "JointLearner",
-    "JointModel",
-    "JointRows",
-    "JointTrees",
-    "OutOfFoldPredictions",
-    "PenalizedLoss",
-    "RuleModel",
-    "StackedMLP",
-    "StackedModules",
-    "StrategyGradient",
-    "TrainingRows",
-    "TrainingSettings",
-    "TreeArrays",
-    "TreeLearner",
-    "TreeSettings",
-    "Trees",
-    "boost_members",
-    "fit_joint_model",
-    "fit_rules",
-    "given_groups",
-    "import_xgboost",
-    "network_learners",
-    "rule_scores",
-    "train_population",
-    "weight_grid",
-]
+__all__ = ["StrategyGradient", "TrainingRows", "TreeSettings", "Trees", "boost_members"]

@@ -15,7 +15,6 @@ from apfex.objectives._pairs import Aggregate
 from apfex.objectives._task import CrossEntropy, SquaredError
 
 __all__ = [
-    "Aggregate",
     "CrossEntropy",
     "DPLoss",
     "FairnessLoss",
@@ -24,5 +23,4 @@ __all__ = [
     "Objectives",
     "SquaredError",
     "TPRLoss",
-    "gaps_of_counts",
 ]

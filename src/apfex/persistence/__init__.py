@@ -12,20 +12,4 @@ from apfex.persistence._onnx import export_onnx
 from apfex.persistence._save import StoredModel, save_model
 from apfex.persistence._values import NotStored, pack, unpack
 
-__all__ = [
-    "Bundle",
-    "CorruptModelError",
-    "NotStored",
-    "StoredModel",
-    "export_onnx",
-    "load_model",
-    "pack",
-    "read_bundle",
-    "read_json",
-    "save_model",
-    "unpack",
-    "write_bundle",
-    "write_bytes_atomically",
-    "write_json",
-    "write_text_atomically",
-]
+__all__ = ["CorruptModelError"]

@@ -13,7 +13,6 @@ from apfex.rates._group_index import GroupIndex
 from apfex.rates._rates import (
     OTHER_LABEL,
     RATES,
-    Rate,
     RateName,
     quotient,
     rate_sums,
@@ -21,17 +20,4 @@ from apfex.rates._rates import (
 )
 from apfex.rates._soft_counts import soft_counts
 
-__all__ = [
-    "OTHER_LABEL",
-    "RATES",
-    "ConfusionCounts",
-    "GroupIndex",
-    "Rate",
-    "RateName",
-    "ScoreCounts",
-    "count_rows",
-    "quotient",
-    "rate_sums",
-    "rates_of",
-    "soft_counts",
-]
+__all__ = ["ConfusionCounts", "count_rows"]

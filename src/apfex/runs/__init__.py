@@ -6,37 +6,25 @@ decisions for new rows; :func:`load_run` reads it from its folder, :func:`rerun`
 Errors and warnings are :class:`RunError` and :class:`RunWarning`, which carry what they are about.
 """
 
-from apfex.runs._audit import AuditData, AuditRun, audit_file, load_audit
+from apfex.runs._audit import AuditRun, audit_file, load_audit
 from apfex.runs._columns import GroupCounts
 from apfex.runs._data import RunData
-from apfex.runs._data_checks import Leak
 from apfex.runs._errors import RunError, RunWarning
 from apfex.runs._explore import explore
 from apfex.runs._folder import free_folder
 from apfex.runs._gates import GateResult, check_gates, read_rule
-from apfex.runs._predictions import PredictedFile
-from apfex.runs._rerun import Rerun, rerun
+from apfex.runs._rerun import rerun
 from apfex.runs._run import Run, load_run, rewrite_report
 
 __all__ = [
-    "AuditData",
     "AuditRun",
-    "GateResult",
-    "GroupCounts",
-    "Leak",
-    "PredictedFile",
-    "Rerun",
     "Run",
-    "RunData",
     "RunError",
     "RunWarning",
     "audit_file",
     "check_gates",
     "explore",
-    "free_folder",
     "load_audit",
     "load_run",
-    "read_rule",
     "rerun",
-    "rewrite_report",
 ]

@@ -22,7 +22,6 @@ __all__ = [
     "AdaptiveSwitch",
     "AdaptiveWeighting",
     "CAGrad",
-    "Choice",
     "ConeProjection",
     "Decision",
     "EqualWeights",
@@ -32,6 +31,4 @@ __all__ = [
     "StepView",
     "Strategy",
     "UPGrad",
-    "active_min_norm",
-    "direction_length",
 ]

@@ -5,10 +5,4 @@ from apfex.tables._encoder import TableEncoder
 from apfex.tables._plans import FARTHEST
 from apfex.tables._sampling import stratified_sample
 
-__all__ = [
-    "FARTHEST",
-    "TableEncoder",
-    "read_table",
-    "stratified_sample",
-    "unmasked",
-]
+__all__ = ["TableEncoder"]
