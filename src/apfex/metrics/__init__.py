@@ -24,6 +24,7 @@ from apfex.metrics._group_rates import (
 )
 from apfex.metrics._inference import gap_inference
 from apfex.metrics._inputs import Inputs, Labels, read_inputs, written_twice
+from apfex.metrics._measures import MEASURES, Measure, of_scores, read_measures
 from apfex.metrics._interval import GapInterval, gap_interval, interval_of_rates
 from apfex.metrics._pairs import lower_of_pairs, upper_of_pairs
 from apfex.metrics._performance import accuracy, balanced_accuracy, worst_group_accuracy
