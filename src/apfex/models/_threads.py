@@ -1,0 +1,63 @@
+"""Threads: as many as the work is worth, and as the machine has for us."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+_FEW_ROWS = 10_000
+"""Rows below which threads win a second at most, and lose minutes on cores that are busy."""
+
+_lock = threading.Lock()
+_users = 0
+_before = 0
+
+
+def thread_count(n_jobs: int | None, n_rows: int) -> int:
+    """How many threads to work on some rows with.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        As in scikit-learn: so many, or with -1 as many as there are processors, -2 all but one.
+        None: one below 10,000 rows, else as many as torch is set to use, but no more than there
+        are processors; limits of a container and of ``taskset`` count.
+    n_rows : int
+
+    Examples
+    --------
+    >>> thread_count(None, 500), thread_count(3, 500)
+    (1, 3)
+    """
+    from joblib import cpu_count
+
+    if n_jobs is None:
+        return 1 if n_rows < _FEW_ROWS else min(torch.get_num_threads(), cpu_count())
+    if n_jobs < 0:
+        return max(1, cpu_count() + 1 + n_jobs)
+    return n_jobs
+
+
+@contextmanager
+def use_threads(n: int) -> Iterator[None]:
+    """Let torch, and all that goes by its setting, use so many threads for a while.
+
+    The setting belongs to the process: where several fits run at once in threads of their own, the
+    last one to begin sets it, and the last one to end puts back what was there before them all.
+    """
+    global _users, _before
+    with _lock:
+        if _users == 0:
+            _before = torch.get_num_threads()
+        _users += 1
+        torch.set_num_threads(n)
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                torch.set_num_threads(_before)
