@@ -59,7 +59,7 @@ def search_rules(rows: Rows, settings: SearchSettings, seed: int) -> SearchResul
         rules, history = fitted.rules_with_history()
         rule_set = RuleSet(fitted.model, rules)
         decisions = fitted.cross_decide() if crosses else fitted.decide(rule_set, rows, parts[1])
-        evaluated = evaluate(decisions, validation, settings.criteria, settings.by)
+        evaluated = evaluate(decisions, validation, settings.criteria, settings.scoring)
         show(steps, evaluated.best)
     trivial = evaluated.trivial | fitted.is_constant(rule_set)
     epochs, is_finite = np.full(len(trivial), steps), np.full(len(trivial), fitted.is_finite())
@@ -133,9 +133,13 @@ class _JointFit:
     ) -> Tensor:
         """Rules [b, j, k, c] by all predictions, or by those of some rows."""
         known = self.predictions if part is None else self.predictions.take(part)
-        weight = _class_weight(known) if self.settings.by == "balanced_error" else None
         return fit_rules(
-            known, self.gap_weights, self.parents, class_weight=weight, on_step=on_step
+            known,
+            self.gap_weights,
+            self.parents,
+            costs=self.settings.scoring.costs_of(known.label_shares()),
+            selection_rate=self.settings.positive_rate,
+            on_step=on_step,
         )
 
     def rules_with_history(self) -> tuple[Tensor, History]:
@@ -202,10 +206,3 @@ def _parents(rows: Rows) -> list[np.ndarray]:
         parents[rows.crossing.codes] = grouping.codes
         found.append(parents)
     return found
-
-
-def _class_weight(predictions: OutOfFoldPredictions) -> Tensor:
-    """Classes count alike, so rows of a rare one count more."""
-    c = predictions.probabilities.shape[2]
-    own = torch.nn.functional.one_hot(predictions.targets % c, c).to(predictions.probabilities)
-    return 1 / (c * (predictions.shares() @ own).clamp_min(1e-6))
