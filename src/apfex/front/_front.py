@@ -91,11 +91,12 @@ class Front(Sequence[Point]):
         frame = self.to_frame()
         names = ("loss", "gain_share", "near_constant", "trivial")
         shown = [c for c in frame.columns if c in names or c.endswith("_gap")]
-        table = frame[shown].rename(columns={"loss": self.by}).round(3).to_string()
+        header = [self.by if name == "loss" else name for name in shown]
+        table = frame[shown].round(3).to_string(header=header)
         whose = "" if self.favorable_label is None else f"; favorable: {self.favorable_label!r}"
         return (
-            f"Front of {len(self)} points, measured on the validation rows{whose}; {self.by} of the "
-            f"best constant decision: {self.constant_error:.3f}\n{table}"
+            f"Front of {len(self)} points, measured on the validation rows{whose}; {self.by} of one "
+            f"decision for everybody: {self.constant_error:.3f}\n{table}"
         )
 
     def to_frame(self) -> pd.DataFrame:
@@ -217,22 +218,19 @@ class Front(Sequence[Point]):
         limits = f"max_gap {dict(bounds)}"
         if max_error_increase is not None:
             limits += f" and max_error_increase {max_error_increase:g}"
-        point = self[place]
-        what = (
-            "" if not point.trivial else ", which decides alike for (nearly) everybody, as all do"
-        )
-        remedy = (
-            "Rare outcomes want another scoring ('balanced_accuracy', a cost_matrix, a "
-            "selection_rate)."
-            if point.trivial
-            else "Raise the limit, or look at front_."
-        )
-        warnings.warn(
+        text = (
             f"No model meets {limits} on the validation rows; predict uses the one that comes "
-            f"closest: point {place}{what}, with {point.describe()}. {remedy}",
-            UnmetBoundWarning,
-            stacklevel=4,
+            f"closest: point {place} with {self[place].describe()}. Raise the limit, or look at "
+            "front_."
         )
+        if self[place].trivial:
+            text = (
+                "No model was found that is better than one decision for everybody; predict uses "
+                f"point {place}, which gives {self[place].share_favored:.1%} of the rows the "
+                "favorable label. Where one label is rare, use another scoring: "
+                "'balanced_accuracy', a cost_matrix or a selection_rate."
+            )
+        warnings.warn(text, UnmetBoundWarning, stacklevel=4)
 
     def _warn_near_constant(self, place: int, bounds: Mapping[str, float]) -> None:
         point = self[place]

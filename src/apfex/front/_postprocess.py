@@ -37,6 +37,7 @@ from apfex.models import (
     fit_rules,
     given_groups,
     rule_scores,
+    rules_at_rate,
 )
 
 _RULES_PER_MEMBER = 3
@@ -57,8 +58,10 @@ def search_rules(rows: Rows, settings: SearchSettings, seed: int) -> SearchResul
     with progress(settings.verbose, steps) as show:
         fitted = _JointFit.to(rows, parts[0], encoder, learners, settings, seed, show)
         rules, history = fitted.rules_with_history()
+        if settings.positive_rate is not None:
+            rules = fitted.at_rate(rules, rows, parts[1])
         rule_set = RuleSet(fitted.model, rules)
-        decisions = fitted.cross_decide() if crosses else fitted.decide(rule_set, rows, parts[1])
+        decisions = fitted.cross_decide() if crosses else fitted.decide(rules, rows, parts[1])
         evaluated = evaluate(decisions, validation, settings.criteria, settings.scoring)
         show(steps, evaluated.best)
     trivial = evaluated.trivial | fitted.is_constant(rule_set)
@@ -186,14 +189,28 @@ class _JointFit:
             decided[:, others] = decisions_of(rule_scores(rules, probabilities))
         return decided
 
-    def decide(self, rule_set: RuleSet, rows: Rows, part: np.ndarray) -> Tensor:
+    def at_rate(self, rules: Tensor, rows: Rows, part: np.ndarray) -> Tensor:
+        """Rules that choose the share asked for by all models together.
+
+        Each model by itself is surer of its guesses, so that more of them are extreme.
+        """
+        q, rate = self.probabilities(rows, part), self.settings.positive_rate
+        assert rate is not None
+        weight = torch.from_numpy(rows.validation(part).weight).to(q)
+        return rules_at_rate(rules, q, weight / weight.sum(), rate)
+
+    def decide(self, rules: Tensor, rows: Rows, part: np.ndarray) -> Tensor:
         """Decisions [b, n] on other rows."""
+        return decisions_of(rule_scores(rules, self.probabilities(rows, part)))
+
+    def probabilities(self, rows: Rows, part: np.ndarray) -> Tensor:
+        """Probabilities [n, k, c] of some rows, by all models together."""
         x = encode(self.encoder, rows, part, self.settings)
         with torch.no_grad():
             q = torch.cat([self.model(chunk) for chunk in x.split(2**14)])
         if self.settings.group_thresholds and rows.crossing is not None:
             q = given_groups(q, torch.from_numpy(rows.crossing.codes[part]).to(q.device))
-        return decisions_of(rule_scores(rule_set.rules, q))
+        return q
 
 
 def _parents(rows: Rows) -> list[np.ndarray]:

@@ -3,7 +3,7 @@
 from apfex.models._adam import Adam
 from apfex.models._boosting import BoostedMembers, BoostedModel, StrategyGradient, boost_members
 from apfex.models._calibration import calibrate, fit_calibration
-from apfex.models._decision_rules import RuleModel, fit_rules, rule_scores
+from apfex.models._decision_rules import RuleModel, fit_rules, rule_scores, rules_at_rate
 from apfex.models._joint_learners import (
     ColumnsLearner,
     ColumnsModel,

@@ -148,6 +148,37 @@ def fit_rules(
     return problem.at_rate(problem.rules(moves)).unflatten(-1, (k, c))
 
 
+def rules_at_rate(rules: Tensor, probabilities: Tensor, shares: Tensor, rate: float) -> Tensor:
+    """Move rules of two classes so that each decides for a share of the rows.
+
+    Parameters
+    ----------
+    rules : Tensor of shape [b, 1, k, c]
+    probabilities : Tensor of shape [n, k, c]
+    shares : Tensor of shape [n]
+        Weights of the rows, summing to one.
+    rate : float
+
+    Returns
+    -------
+    Tensor of the shape of the rules
+        As probabilities sum to one, the same number added to all coefficients moves all scores.
+
+    Examples
+    --------
+    >>> q = torch.tensor([[[0.9, 0.1]], [[0.8, 0.2]], [[0.7, 0.3]], [[0.6, 0.4]]])
+    >>> rules = rules_at_rate(torch.tensor([[[[-1.0, 1.0]]]]), q, torch.full((4,), 0.25), 0.5)
+    >>> rule_scores(rules, q) > 0
+    tensor([[False, False,  True,  True]])
+    """
+    scores = rule_scores(rules, probabilities)
+    ranked, order = scores.sort(1, descending=True)
+    n_chosen = (shares[order].cumsum(1) <= rate + 1e-6).sum(1, keepdim=True)
+    last_in = ranked.gather(1, (n_chosen - 1).clamp_min(0))
+    first_out = ranked.gather(1, n_chosen.clamp_max(scores.shape[1] - 1))
+    return rules - ((last_in + first_out) / 2).view(-1, 1, 1, 1)
+
+
 def rule_scores(rules: Tensor, probabilities: Tensor) -> Tensor:
     """Score rows with probabilities [n, k, c] by rules [b, j, k, c].
 
@@ -229,14 +260,10 @@ class _Problem:
         """Rules that decide for as many rows as they must; a constant moves all scores alike."""
         if self.rate is None:
             return rules
-        scores = (rules @ self.q.T).squeeze(1)
-        order = scores.argsort(1, descending=True)
-        chosen = self.shares[order].cumsum(1) <= self.rate + 1e-9
-        n_chosen = chosen.sum(1, keepdim=True).clamp(0, scores.shape[1] - 1)
-        ranked = scores.gather(1, order)
-        first_left_out = ranked.gather(1, n_chosen)
-        last_chosen = ranked.gather(1, (n_chosen - 1).clamp_min(0))
-        return rules - ((first_left_out + last_chosen) / 2).unsqueeze(2)
+        k, c = self.totals.shape
+        each = rules.unflatten(-1, (k, c))
+        moved = rules_at_rate(each, self.q.unflatten(-1, (k, c)), self.shares, self.rate)
+        return moved.flatten(2)
 
     def gradient(self, moves: Tensor, softness: float) -> tuple[Tensor, Tensor]:
         """Gradient of every rule's loss by its moves, and its error and gaps [b, 1 + a r]."""
