@@ -99,7 +99,7 @@ def test_rows_that_cannot_be_used_are_refused(name):
 SETTINGS = {
     "criteria": (("dp", "fairness"), "criteria must be some of"),
     "grouping": ("cells", "grouping must be one of"),
-    "scoring": ("f1", "scoring must be one of"),
+    "scoring": ("fairness", "scoring must be 'accuracy', 'balanced_accuracy', or the name"),
     "model": ("tree", r"model must be of \['mlp', .* or a factory, got 'tree'"),
     "n_points": (0, "n_points must be an integer of at least 1, got 0"),
     "n_members": (1, "n_members must be an integer of at least 2, got 1"),

@@ -68,9 +68,9 @@ def test_a_constant_and_a_coin_are_trivial_and_a_good_model_is_not():
     nearly = np.zeros_like(coin)
     nearly[:3] = 1
     decisions = torch.from_numpy(np.stack([coin * 0, coin * 0 + 1, nearly, coin, good]))
-    assert evaluate(decisions, validation, Criteria(()), Scoring()).trivial.tolist() == [True] * 4 + [
-        False
-    ]
+    assert evaluate(decisions, validation, Criteria(()), Scoring()).trivial.tolist() == [
+        True
+    ] * 4 + [False]
 
 
 def test_what_cannot_be_estimated_is_nan_not_zero():
@@ -92,7 +92,9 @@ def chosen(candidates, **settings):
         replace(one, member=place, decisions=np.arange(n) % 2)
         for place, one in enumerate(candidates)
     ]
-    front = make_front(SearchResult(offered, validation, ENCODER), make_settings(**settings), favorable=1)
+    front = make_front(
+        SearchResult(offered, validation, ENCODER), make_settings(**settings), favorable=1
+    )
     return [candidates[point.member] for point in front]
 
 

@@ -33,7 +33,9 @@ def test_wrong_probabilities_are_mended(slope, offset):
     assert found[2] - found[1] == pytest.approx(offset, abs=0.1)
     mended = calibrate(p, found)[:, 1]
     for part in torch.tensor_split(mended.argsort(), 10):
-        assert mended[part].mean().item() == pytest.approx(y[part].double().mean().item(), abs=0.035)
+        assert mended[part].mean().item() == pytest.approx(
+            y[part].double().mean().item(), abs=0.035
+        )
 
 
 def test_it_is_the_least_log_loss():

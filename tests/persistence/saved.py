@@ -131,7 +131,7 @@ def fitted_case(name: str) -> tuple[APFExClassifier, Any, dict]:
     settings, table, new, y, fit = CASES[name]
     clf = APFExClassifier(**{"max_gap": 1.0, **QUICK, "epochs": 3, "n_members": 3, **settings})
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "No non-trivial point")
+        warnings.filterwarnings("ignore", "No model")
         clf.fit(table, y, **fit)
     groups = {"sensitive_features": FRESH.sensitive.head(150)} if clf.group_thresholds else {}
     return clf, new, groups
@@ -140,7 +140,7 @@ def fitted_case(name: str) -> tuple[APFExClassifier, Any, dict]:
 def fit(clf: Any) -> APFExClassifier:
     """On numbers alone; whether what comes out is any good is not asked here."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "No non-trivial point")
+        warnings.filterwarnings("ignore", "No model")
         return clf.fit(NUMBERS, Y, sensitive_features=SENSITIVE)
 
 

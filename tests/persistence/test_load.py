@@ -16,11 +16,11 @@ from apfex.tables import TableEncoder
 
 def test_another_format_is_refused(tmp_path):
     folder = fitted_case("array")[0].save(tmp_path / "model")
-    forge(folder, format=5)
-    with pytest.raises(ValueError, match="format 4 or older, got format 5: a newer version"):
+    forge(folder, format=6)
+    with pytest.raises(ValueError, match="format 5 or older, got format 6: a newer version"):
         load(folder)
-    forge(folder, format=3)
-    with pytest.raises(ValueError, match="format 4 or newer, got format 3: an earlier version"):
+    forge(folder, format=4)
+    with pytest.raises(ValueError, match="format 5 or newer, got format 4: an earlier version"):
         load(folder)
     forge(folder, format=4, kind="apfex.other")
     with pytest.raises(ValueError, match=r"must hold 'apfex\.APFExClassifier', got 'apfex\.other'"):

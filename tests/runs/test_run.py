@@ -228,7 +228,7 @@ def test_test_rows_have_their_share_of_every_group_and_both_labels(finished):
 def test_a_group_without_test_rows_is_no_group_there():
     frame = people()
     frame.loc[0, "origin"] = "elsewhere"
-    with pytest.warns(UserWarning, match="No non-trivial point|rows that count"):
+    with pytest.warns(UserWarning, match="No model|rows that count"):
         run = explore(frame, **COLUMNS, **TRAINING)
     assert run.data.groups.groups == 5
     assert run.described["groups"] == 4

@@ -95,8 +95,8 @@ class Front(Sequence[Point]):
         table = frame[shown].round(3).to_string(header=header)
         whose = "" if self.favorable_label is None else f"; favorable: {self.favorable_label!r}"
         return (
-            f"Front of {len(self)} points, measured on the validation rows{whose}; {self.by} of one "
-            f"decision for everybody: {self.constant_error:.3f}\n{table}"
+            f"Front of {len(self)} points, measured on the validation rows{whose}; {self.by} of "
+            f"one decision for everybody: {self.constant_error:.3f}\n{table}"
         )
 
     def to_frame(self) -> pd.DataFrame:
@@ -208,7 +208,7 @@ class Front(Sequence[Point]):
         if place is None:
             place = self.nearest(bounds, None, max_error_increase)
             self._warn_unmet(place, bounds, max_error_increase)
-        elif self[place].near_constant:
+        elif bounds and self[place].near_constant:
             self._warn_near_constant(place, bounds)
         return place
 
@@ -254,10 +254,9 @@ class Front(Sequence[Point]):
         place = self.choose(bounds, confidence, max_error_increase)
         if place is None:
             near = self.nearest(bounds, confidence, max_error_increase)
-            limit = f", and max_error_increase {max_error_increase:g}"
             raise ValueError(
                 f"max_gap must admit a non-trivial point of the front, got {dict(bounds)}"
-                f"{'' if max_error_increase is None else limit}; the "
+                f"{'' if max_error_increase is None else f' and {max_error_increase=}'}; the "
                 f"nearest is point {near} with {self[near].describe(confidence)}: use "
                 f"at({near}), or raise the limit."
             )

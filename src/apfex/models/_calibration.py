@@ -53,21 +53,55 @@ def fit_calibration(
     tensor([[1., 0.],
             [0., 1.]])
     """
+    return _fit(probabilities, y, weight, folds)[0]
+
+
+def calibrate_out_of_fold(
+    joint: Tensor, y: Tensor, weight: Tensor, folds: Tensor
+) -> tuple[tuple[float, ...] | None, Tensor]:
+    """Fit the calibration of a joint model by its out-of-fold probabilities, and mend these.
+
+    Parameters
+    ----------
+    joint : Tensor of shape [n, k, c]
+    y, weight, folds
+        As for :func:`fit_calibration`.
+
+    Returns
+    -------
+    calibration : tuple of 1 + c floats, or None
+    mended : Tensor of shape [n, k, c]
+        Each row by the figures of the other folds, so that it has no part in its own prediction.
+    """
+    calibration, of_others = _fit(joint.sum(1), y, weight, folds)
+    if calibration is None:
+        return None, joint
+    mended = torch.empty_like(joint)
+    for part, figures in of_others.items():
+        mended[folds == part] = calibrate_joint(joint[folds == part], figures)
+    return calibration, mended
+
+
+def _fit(
+    probabilities: Tensor, y: Tensor, weight: Tensor, folds: Tensor
+) -> tuple[tuple[float, ...] | None, dict[int, list[float]]]:
+    """Figures by all rows, or None, and for each fold those by the others."""
     if not probabilities.isfinite().all():  # training has diverged
-        return None
+        return None, {}
     logits, shares = probabilities.double().clamp_min(_TINY).log(), (weight / weight.sum()).double()
     as_is = logits.new_tensor([1.0, *[0.0] * logits.shape[1]])
-    gained = 0.0
-    for part in folds.unique():
+    gained, of_others = 0.0, {}
+    for part in folds.unique().tolist():
         own = folds == part
         if own.all():
-            return None
+            return None, {}
         found = _newton(logits[~own], y[~own], shares[~own], as_is)
         before, after = (_log_loss(logits[own], y[own], shares[own], f) for f in (as_is, found))
         gained += float(before - after)
+        of_others[part] = found.tolist()
     if not gained > 0:
-        return None
-    return tuple(_newton(logits, y, shares, as_is).tolist())
+        return None, of_others
+    return tuple(_newton(logits, y, shares, as_is).tolist()), of_others
 
 
 def calibrate(probabilities: Tensor, calibration: Sequence[float]) -> Tensor:

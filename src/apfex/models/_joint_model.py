@@ -9,7 +9,7 @@ from typing import Protocol, final
 import torch
 from torch import Tensor, nn
 
-from apfex.models._calibration import calibrate_joint, fit_calibration
+from apfex.models._calibration import calibrate_joint, calibrate_out_of_fold
 from apfex.models._rows import JointRows
 
 _MIXTURES = 11
@@ -123,11 +123,8 @@ def fit_joint_model(
     kept = [share * part for share, part in zip(shares, out_of_fold, strict=True) if share > 0]
     mixed = torch.stack(kept).sum(0)
     joint = mixed.unflatten(1, rows.shape)
-    calibration = fit_calibration(
-        joint.sum(1), rows.targets % rows.shape[1], rows.weight, rows.folds
-    )
-    if calibration is not None:
-        joint = calibrate_joint(joint, calibration)
+    y = rows.targets % rows.shape[1]
+    calibration, joint = calibrate_out_of_fold(joint, y, rows.weight, rows.folds)
     return JointModel(models, weights, rows.shape, calibration), joint
 
 
