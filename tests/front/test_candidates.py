@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from apfex import metrics
+from apfex import audit, metrics
 from apfex.front import Criteria, NumericColumns, Scoring
 from apfex.front._candidates import Candidate, SearchResult, evaluate
 from apfex.front._rows import ValidationRows
@@ -39,8 +39,9 @@ def make_settings(**changes) -> Any:
 @pytest.mark.parametrize("by", ["error", "balanced_error"])
 @pytest.mark.parametrize("attributes", [False, True])
 def test_scores_are_those_of_the_public_metrics(weighted, c, by, attributes):
-    validation = make_validation(c=c, weighted=weighted, attributes=attributes)
-    decisions = np.random.default_rng(1).integers(0, c, (5, 200))
+    n = 2000  # so that no group has fewer than ten rows that count
+    validation = make_validation(n, c=c, weighted=weighted, attributes=attributes)
+    decisions = np.random.default_rng(1).integers(0, c, (5, n))
     criteria = Criteria.of(("dp", "tpr", "equalized_odds", "ppv", "accuracy"))
     found = evaluate(torch.from_numpy(decisions), validation, criteria, Scoring(by))
     measure = metrics.accuracy if by == "error" else metrics.balanced_accuracy
@@ -58,6 +59,31 @@ def test_scores_are_those_of_the_public_metrics(weighted, c, by, attributes):
         ]
         largest = [max(found.values()) if isinstance(found, dict) else found for found in gaps]
         np.testing.assert_allclose(values, [1 - measure(validation.y, row, **common), *largest])
+
+
+@pytest.mark.parametrize("sizes", [(60, 40, 9), (60, 9, 8)])
+def test_groups_that_choose_have_as_many_rows_as_those_that_are_reported(sizes):
+    """Ten that count, as in audits; where fewer than two groups have so many, all take part."""
+    groups = make_groups(np.repeat(["a", "b", "c"], sizes))
+    y = np.arange(sum(sizes)) % 2
+    decided = np.where(groups.codes == 2, 1, np.where(groups.codes == 1, y, 0))
+    validation = ValidationRows(y, [groups], groups, None, [0, 1])
+    found = evaluate(torch.from_numpy(decided[None]), validation, Criteria.of("dp"), Scoring())
+    rates = [decided[groups.codes == g].mean() for g in range(3) if sizes[1] < 10 or sizes[g] >= 10]
+    assert found.values[0, 1] == pytest.approx(max(rates) - min(rates))
+    (point,) = make_front(
+        SearchResult(
+            found.candidates(np.zeros(1), StackedMLP(1, 1, (), 1, seed=0), np.array([True])),
+            validation,
+            ENCODER,
+        ),
+        make_settings(),
+        favorable=1,
+    )
+    assert point.gaps["dp"].gap == pytest.approx(max(rates) - min(rates))
+    if sizes[1] >= 10:
+        reported = audit(y, decided, sensitive_features=groups, criteria="dp")
+        assert reported.gaps["gap"][0] == pytest.approx(point.gaps["dp"].gap)
 
 
 def test_a_constant_and_a_coin_are_trivial_and_a_good_model_is_not():

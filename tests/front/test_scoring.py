@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ def rare(n: int = 6000, seed: int = 0):
     return X, y, sex
 
 
-def fit(X=DATA.X, y=DATA.y, sensitive=DATA.sensitive, **given):
+def fit(X: Any = DATA.X, y: Any = DATA.y, sensitive: Any = DATA.sensitive, **given):
     arguments = {"model": "linear", "max_gap": 1.0, "random_state": 0, **given}
     return APFExClassifier(**arguments).fit(X, y, sensitive_features=sensitive)
 

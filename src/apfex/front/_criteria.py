@@ -21,7 +21,19 @@ from apfex.metrics import (
     largest_gap,
     read_criteria,
 )
-from apfex.rates import OTHER_LABEL, GroupIndex, RateName, count_rows, rates_of, soft_counts
+from apfex.rates import (
+    OTHER_LABEL,
+    ConfusionCounts,
+    GroupIndex,
+    RateName,
+    count_rows,
+    quotient,
+    rate_sums,
+    soft_counts,
+)
+
+MIN_COUNT = 10
+"""Rows that a rate must rest on to take part in a gap, as in audits by default."""
 
 
 @final
@@ -84,25 +96,44 @@ class Criteria:
     ) -> Tensor:
         """Hard gaps of members, shape [b, criteria]; NaN where one is not estimable.
 
-        With several classes a gap is the largest over those that have two estimable groups.
+        With several classes a gap is the largest over those that have two estimable groups. A
+        group with fewer than ``MIN_COUNT`` rows that count is left out where two others remain.
 
         Parameters
         ----------
         decisions : Tensor of shape [b, n], or [b, c, n] with ``multiclass``
         """
         labels, tables = y, {rate: [] for rate in self.rates}
+        row = 1.0 if sample_weight is None else float(sample_weight.mean())
         if multiclass:
             labels = (y == torch.arange(decisions.shape[-2], device=y.device).unsqueeze(1)).long()
         for index in indexes:
             counts = soft_counts(decisions, labels, index, sample_weight)
             counts = counts if multiclass else counts.unsqueeze(-3)
             for rate in self.rates:
-                tables[rate].append(rates_of(rate, counts, multiclass=multiclass))
+                above, below = rate_sums(rate, counts, multiclass=multiclass)
+                enough = below >= MIN_COUNT * row - 1e-9
+                remain = (enough.sum(-1, keepdim=True) >= 2).any(-2, keepdim=True)
+                kept = below.where(enough | ~remain, 0.0)
+                tables[rate].append(quotient(above, kept))
         columns = [
             largest_gap(*(table for rate in self.rates_of(name) for table in tables[rate]))
             for name in self.names
         ]
         return torch.stack(columns, -1) if columns else decisions.new_zeros(len(decisions), 0)
+
+
+def rates_that_count(
+    counts: ConfusionCounts, rate: RateName, min_count: float | None = None
+) -> GroupRates:
+    """Rates of the groups with ``min_count`` rows that count.
+
+    None: with ``MIN_COUNT``, or with any where fewer than two groups have so many.
+    """
+    found = GroupRates.of(counts, rate, MIN_COUNT if min_count is None else min_count)
+    if min_count is None and not found.usable.any():
+        return GroupRates.of(counts, rate)
+    return found
 
 
 def check_measurable(rows: ValidationRows, criteria: Criteria) -> None:

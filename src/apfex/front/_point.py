@@ -8,6 +8,7 @@ from typing import Any, final
 
 from torch import nn
 
+from apfex.front._criteria import rates_that_count
 from apfex.metrics import CRITERIA, GapInterval, GroupRates, interval_of_rates
 from apfex.rates import ConfusionCounts
 
@@ -27,7 +28,9 @@ class Point:
         What points are ranked by: the error, the balanced error, the mean cost, or one minus the
         value of a scorer.
     gaps : mapping from criterion to GapInterval
-        Gap, 95% interval and noise floor; of the worst rate and grouping of the criterion.
+        Gap, 95% interval and noise floor; of the worst rate and grouping of the criterion. A group
+        takes part with 10 rows that count, as in audits, or with any where fewer than two have so
+        many.
     worst_group : str
         The group with the lowest accuracy.
     worst_group_accuracy : float
@@ -98,12 +101,15 @@ class Point:
         return replace(self, gain=gain, gain_share=share, near_constant=is_near)
 
     def interval_at(
-        self, name: str, confidence: float = 0.95, *, min_count: float = 1
+        self, name: str, confidence: float = 0.95, *, min_count: float | None = None
     ) -> GapInterval:
-        """The gap of a criterion at any confidence, among groups of ``min_count`` rows."""
+        """The gap of a criterion at any confidence, among groups of ``min_count`` rows.
+
+        None: of 10 rows that count, as in audits, or of any where fewer than two have so many.
+        """
         return gap_of(self.counts, name, self.groupings, confidence, min_count)
 
-    def widest(self, name: str, *, min_count: float = 1) -> GroupRates:
+    def widest(self, name: str, *, min_count: float | None = None) -> GroupRates:
         """The rate and the grouping that make the gap of a criterion."""
         return widest_rates(self.counts, name, self.groupings, min_count)
 
@@ -147,7 +153,10 @@ class Point:
 
 
 def widest_rates(
-    counts: ConfusionCounts, name: str, groupings: Sequence[Sequence[str]], min_count: float = 1
+    counts: ConfusionCounts,
+    name: str,
+    groupings: Sequence[Sequence[str]],
+    min_count: float | None = None,
 ) -> GroupRates:
     """The rate and the grouping with the largest gap of a criterion.
 
@@ -159,12 +168,13 @@ def widest_rates(
         The criterion.
     groupings : sequence of attributes
         Those whose gaps count.
-    min_count : float
-        Groups with fewer (effective) rows are left out.
+    min_count : float, optional
+        Groups with fewer (effective) rows are left out; by default those with fewer than
+        ``MIN_COUNT``, where two others remain.
     """
     return GroupRates.widest(
         [
-            GroupRates.of(counts.by(attributes), rate, min_count)
+            rates_that_count(counts.by(attributes), rate, min_count)
             for attributes in groupings
             for rate in CRITERIA[name]
         ]
@@ -176,7 +186,7 @@ def gap_of(
     name: str,
     groupings: Sequence[Sequence[str]],
     confidence: float = 0.95,
-    min_count: float = 1,
+    min_count: float | None = None,
 ) -> GapInterval:
     """The largest gap of a criterion, with its interval."""
     found = widest_rates(counts, name, groupings, min_count)
