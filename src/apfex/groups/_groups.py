@@ -62,6 +62,8 @@ class Groups:
         attributes: tuple[str, ...], levels: tuple[pd.Index, ...], cells: np.ndarray
     ) -> Groups:
         """Groups without rows, from their ``cells``: each once, in the order of the levels."""
+        if cells.ndim != 2 or (cells < 0).any() or (cells >= [len(one) for one in levels]).any():
+            raise ValueError("cells must name levels of the attributes, got others.")
         groups = _cross(cells.T, attributes, levels)
         if not np.array_equal(groups.cells, cells):
             raise ValueError("cells must be different and sorted, got others.")
