@@ -82,7 +82,7 @@ class Judge:
             warnings.warn(
                 f"Gaps {names} are left out of the choice: fewer than two groups have rows for "
                 f"them among the {len(self.rows.y)} validation rows.",
-                stacklevel=5,
+                stacklevel=6,
             )
         object.__setattr__(self, "axes", told)
 
