@@ -12,8 +12,8 @@ from torch import Tensor
 
 from apfex.constraints import Constraint
 from apfex.history import History
-from apfex.optimizer._accumulation import ScaledSums
-from apfex.optimizer._backward_call import BackwardCall
+from apfex.optimizer._accumulation import ScaledSums, add_up
+from apfex.optimizer._backward_pass import BackwardCall
 from apfex.optimizer._checks import (
     check_compiled,
     check_processes,
@@ -337,7 +337,7 @@ class APFEx(torch.optim.Optimizer):
 
     def _decide(self, call: BackwardCall) -> PendingStep:
         """Take gradients, have the strategy weigh them, and write the direction into ``.grad``."""
-        sums = call.add_up(self._batched) if self.accumulate else None
+        sums = add_up(call, self._batched) if self.accumulate else None
         losses = call.losses if sums is None else sums.losses
         scales = self._scales.of(losses, call.history)
         gradients = (
