@@ -54,7 +54,7 @@ class APFEx(torch.optim.Optimizer):
     strategy : Strategy
         Weighs the objectives; the paper's switching rule by default.
     window : int
-        Steps over which losses are averaged before the strategy looks at them: an epoch, say.
+        Steps over which losses are averaged before the strategy reads them: an epoch, say.
     scales : "first_window", "none" or sequence of m numbers
         What each loss and gradient is divided by. "first_window": the largest value of each loss
         so far, fixed at the end of the first window. :func:`~apfex.gradients.empirical_scales`
@@ -218,8 +218,7 @@ class APFEx(torch.optim.Optimizer):
             raise TypeError("closure must be None: call backward, then step.")
         try:
             if not self._is_skipped():
-                self.inner.step()
-                self._count_step()
+                self.inner.step()  # counted by its hook
         except Exception:
             forget_scaler(self)
             raise
