@@ -59,7 +59,7 @@ def _mend(chosen: np.ndarray, parts: np.ndarray, order: np.ndarray) -> None:
     numbers, first, inverse, counts = np.unique(
         parts[order], return_index=True, return_inverse=True, return_counts=True
     )
-    held = np.bincount(inverse, chosen[order], minlength=len(numbers))
-    one_sided = (counts > 1) & ((held == 0) | (held == counts))
+    n_chosen = np.bincount(inverse, chosen[order], minlength=len(numbers))
+    one_sided = (counts > 1) & ((n_chosen == 0) | (n_chosen == counts))
     rows = order[first[one_sided]]
     chosen[rows] = ~chosen[rows]

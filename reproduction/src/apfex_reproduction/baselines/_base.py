@@ -138,7 +138,7 @@ class _Run:
         self._columns = [0, *(1 + judge.axes.index(axis) for axis in axes if axis in judge.axes)]
         self._names = [judge.names[column] for column in self._columns]
 
-    def look(self, epoch: int, networks: Networks, place: int, seen: Seen) -> None:
+    def record(self, epoch: int, networks: Networks, place: int, seen: Seen) -> None:
         if not seen.finite[place]:
             return
         values, constant = seen.values[place, self._columns], bool(seen.constant[place])
@@ -201,16 +201,16 @@ def fit_together(
     judge = Judge(parts.validation, list(dict.fromkeys(axis for own in axes for axis in own)))
     runs = [_Run(judge, own) for own in axes]
     lesson = _lesson(parts.training, encoder)
-    held = torch.from_numpy(encoder.transform(parts.validation.X))
+    validation_x = torch.from_numpy(encoder.transform(parts.validation.X))
     for members in _populations(plans):
 
-        def look(epoch: int, networks: Networks, members: Sequence[int] = members) -> None:
-            scores = [networks.forward(part).scores[0] for part in held.split(_CHUNK)]
-            seen = judge.look(torch.cat(scores, 1))
+        def evaluate(epoch: int, networks: Networks, members: Sequence[int] = members) -> None:
+            scores = [networks.forward(part).scores[0] for part in validation_x.split(_CHUNK)]
+            seen = judge.evaluate(torch.cat(scores, 1))
             for place, member in enumerate(members):
-                runs[member].look(epoch, networks, place, seen)
+                runs[member].record(epoch, networks, place, seen)
 
-        strategic = train([plans[member] for member in members], lesson, budget, look)
+        strategic = train([plans[member] for member in members], lesson, budget, evaluate)
         for group in strategic:
             for member, windows in zip(group.members, group.windows(), strict=True):
                 runs[members[member]].windows = windows

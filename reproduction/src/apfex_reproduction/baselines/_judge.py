@@ -91,7 +91,7 @@ class Judge:
         """Of the values: ``error``, ``sex_dp_gap``, ..."""
         return ["error", *(self._name(axis) for axis in self.axes)]
 
-    def look(self, scores: Tensor) -> Seen:
+    def evaluate(self, scores: Tensor) -> Seen:
         """Judge members by their scores [b, n]; where some are not finite, the rest is moot."""
         decisions = (scores > 0).long()
         finite = scores.isfinite().all(1).numpy()

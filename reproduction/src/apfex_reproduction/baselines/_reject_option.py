@@ -61,7 +61,7 @@ class RejectOption(BinaryClassifier):
     lower_ : list of str
         Groups that the model selects less often than average: they win within the margin.
     archive_ : ParetoFront
-        The non-dominated of all (threshold, margin) that the search looked at, by error, gap and
+        The non-dominated of all (threshold, margin) that the search tried, by error, gap and
         share of rows whose decision would flip with the attribute.
     constant_ : bool
         Whether the decisions are no better than a constant on the rows that chose.
@@ -186,22 +186,24 @@ class RejectOption(BinaryClassifier):
                 f"{type(self.estimator).__name__}; calibrate it first."
             )
 
-    def _parts(self, X: Any, y: Any, sensitive: Any, weight: Any, held: Any, seed: int) -> Parts:
+    def _parts(
+        self, X: Any, y: Any, sensitive: Any, weight: Any, validation: Any, seed: int
+    ) -> Parts:
         if self.prefit:
             rows, classes = read_rows(self, X, y, sensitive, weight)
             return Parts(rows, rows, classes)
-        return read_parts(self, X, y, sensitive, weight, held, self.validation_fraction, seed)
+        return read_parts(self, X, y, sensitive, weight, validation, self.validation_fraction, seed)
 
     def _fit_estimator(self, parts: Parts, seed: int) -> Any:
         """The classifier of the training rows; a network chooses its epoch by the others."""
-        rows, held = parts.training, parts.validation
+        rows, validation = parts.training, parts.validation
         weight = {} if rows.sample_weight is None else {"sample_weight": rows.sample_weight}
         made: Any = PlainNetwork() if self.estimator is None else clone(self.estimator)
         if "random_state" in made.get_params() and made.get_params()["random_state"] is None:
             made.set_params(random_state=seed)
-        labels, chosen_by = parts.classes[rows.y], parts.classes[held.y]
+        labels, chosen_by = parts.classes[rows.y], parts.classes[validation.y]
         if isinstance(made, PlainNetwork):
-            return made.fit(rows.X, labels, validation=(held.X, chosen_by), **weight)
+            return made.fit(rows.X, labels, validation=(validation.X, chosen_by), **weight)
         if isinstance(made, NetworkClassifier):
             raise TypeError(
                 f"estimator must be a plain classifier, got {type(made).__name__}; fit it first, "
@@ -227,7 +229,7 @@ class RejectOption(BinaryClassifier):
         return Band(p, rows.y, codes, weight, lower, self.criterion)
 
     def _archive(self, band: Band, judge: Judge, seed: int) -> ParetoFront:
-        """The non-dominated of all that the search has looked at."""
+        """The non-dominated of all that the search has tried."""
         seen: list[np.ndarray] = []
 
         def evaluate(variables: np.ndarray) -> np.ndarray:
@@ -238,10 +240,10 @@ class RejectOption(BinaryClassifier):
             return values
 
         _SEARCHES[self.search](evaluate, seed)
-        looked = np.unique(np.concatenate(seen), axis=0)
-        looked = looked[non_dominated(looked[:, :3])]
+        tried = np.unique(np.concatenate(seen), axis=0)
+        tried = tried[non_dominated(tried[:, :3])]
         archive = ParetoFront()
-        for part in np.array_split(looked, -(-len(looked) // _CHUNK)):
+        for part in np.array_split(tried, -(-len(tried) // _CHUNK)):
             decided = [band.p > self._cuts(band.groups, *places) for places in part[:, 3:]]
             flags = judge.constant(torch.from_numpy(np.stack(decided)).long())
             for values, constant in zip(part, flags.tolist(), strict=True):
