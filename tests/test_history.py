@@ -26,7 +26,7 @@ def test_members_are_kept_apart():
     choices = torch.tensor([0, 1, 2])
     history.record(StepRecord(losses, losses, choices, torch.ones(3)))
     assert torch.equal(history.losses[0], losses)
-    assert torch.equal(history.choices[0], choices)
+    assert torch.equal(history.last_choices(1)[0], choices)
     frame = history.to_frame()
     assert len(frame) == 3
     assert frame["loss1"].tolist() == losses[:, 1].tolist()

@@ -96,6 +96,14 @@ def names_taken_from(room: str, folder: Path) -> set[str]:
     return taken
 
 
+TESTED = {
+    "models": {"Adam"},  # its arithmetic is compared with that of torch, which no model shows
+    "persistence": {"Bundle", "pack", "read_bundle", "unpack", "write_bundle"},
+    # folders are forged part by part, and values packed of types that no model stores
+}
+"""What rooms hand out for tests alone."""
+
+
 @pytest.mark.parametrize("room", sorted(FOUNDATION | set(ROOMS)))
 def test_what_a_room_hands_out_is_promised_to_users_or_taken_by_others(room):
     init = SOURCE / room / "__init__.py"
@@ -109,6 +117,8 @@ def test_what_a_room_hands_out_is_promised_to_users_or_taken_by_others(room):
     }
     root = SOURCE.parents[1]
     used = set(importlib.import_module(f"apfex.{room}").__all__)
-    for folder in (SOURCE, root / "tests", root / "reproduction", root / "benchmarks"):
+    for folder in (SOURCE, root / "reproduction" / "src", root / "benchmarks"):
         used |= names_taken_from(room, folder)
-    assert handed_out - used == set()
+    tested = TESTED.get(room, set())
+    assert handed_out - used == tested
+    assert tested <= names_taken_from(room, root / "tests")

@@ -1,6 +1,6 @@
 """TorchJD: the network's two losses, cross-entropy and a gap, combined by Jacobian descent.
 
-Each aggregator ends at one place; what it offers to move that place makes its ladder: UPGrad's
+Each aggregator ends at one place; what it offers to move that place makes its grid: UPGrad's
 preference vector, PCD's guaranteed progress, and for MGDA, which has neither, the gap's scale.
 """
 

@@ -118,17 +118,12 @@ class History:
     @property
     def losses(self) -> Tensor:
         """Mean losses of the completed windows, shape [w, ..., m]."""
-        return self._column("losses", (self.n_objectives,))
+        return self._column("losses")
 
     @property
     def weights(self) -> Tensor:
         """Mean weights of the completed windows, shape [w, ..., m]."""
-        return self._column("weights", (self.n_objectives,))
-
-    @property
-    def choices(self) -> Tensor:
-        """Strategy at the end of each completed window, shape [w, ...]."""
-        return self._column("choice", ()).long()
+        return self._column("weights")
 
     @property
     def current_choice(self) -> Tensor:
@@ -295,10 +290,10 @@ class History:
             self._closed[name].append(value / self.window if name in _AVERAGED else value)
         self._sums = self._empty_sums()
 
-    def _column(self, name: str, tail: tuple[int, ...]) -> Tensor:
+    def _column(self, name: str) -> Tensor:
         rows = self._closed[name]
         if not rows:
-            return self._full(0.0, *tail).unsqueeze(0)[:0]
+            return self._full(0.0, self.n_objectives).unsqueeze(0)[:0]
         return torch.stack(rows)
 
     def _record_of(

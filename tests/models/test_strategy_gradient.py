@@ -112,14 +112,20 @@ def test_from_a_base_model_cone_projection_lowers_the_gap():
 
 
 def test_every_member_has_a_history():
+    class Recording:
+        def __init__(self, strategy):
+            self.strategy, self.seen = strategy, []
+
+        def decide(self, view):
+            self.seen.append((view.history.step, view.history.n_windows))
+            return self.strategy.decide(view)
+
     rows, scores = make_rows(), make_scores(make_rows(), 2)
-    combined = StrategyGradient(losses_of(rows), [EqualWeights(), SmoothTchebycheff()], window=2)
-    assert combined.histories == [None, None]
+    members = [Recording(EqualWeights()), Recording(SmoothTchebycheff())]
+    combined = StrategyGradient(losses_of(rows), members, window=2)
     for _ in range(4):
         combined(scores)
-    for history in combined.histories:
-        assert history is not None
-        assert (history.step, history.n_windows) == (4, 2)
+    assert [member.seen for member in members] == [[(0, 0), (1, 0), (2, 1), (3, 1)]] * 2
 
 
 def test_scores_are_left_alone_and_a_member_is_the_same_in_company():

@@ -80,6 +80,16 @@ def test_a_content_that_makes_no_classifier_is_refused(tmp_path, name):
     assert str(folder) in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "cells", [[], [[0, 9]], [[0, -1]], [[1, 0], [0, 0]], [[0, 0], [0, 0]], [0]]
+)
+def test_groups_of_other_cells_are_refused(tmp_path, cells):
+    folder = fitted_case("group thresholds")[0].save(tmp_path / "model")
+    rewrite(folder, "content.json", lambda c: c["groups"].update(cells=cells))
+    with pytest.raises(CorruptModelError, match=r" must .*, got "):
+        load(folder)
+
+
 def test_modules_of_other_inputs_are_refused(tmp_path):
     folder = fitted_case("a plain network")[0].save(tmp_path / "model")
     rewrite(folder, "content.json", lambda c: c["features"].update(n=7, names=None))

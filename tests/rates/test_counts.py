@@ -191,6 +191,30 @@ def test_counts_survive_json(c, weighted):
         ConfusionCounts.from_dict(stored | {"cells": stored["cells"][::-1]})
 
 
+@pytest.mark.parametrize(
+    ("level", "stored"),
+    [
+        (np.inf, "inf"),
+        (np.float32(-np.inf), "-inf"),
+        (np.nan, None),
+        (pd.NA, None),
+        (None, None),
+        (np.int64(3), 3),
+        (np.True_, True),
+        (0.25, 0.25),
+        (pd.Timestamp("2001-01-01"), "2001-01-01 00:00:00"),
+        ((1, 2), "(1, 2)"),
+        (b"a", "b'a'"),
+    ],
+)
+def test_levels_are_stored_as_json_has_them(level, stored):
+    column = pd.Series([level, "other"], dtype=object)
+    counts = count_rows(np.arange(2), np.arange(2), make_groups({"a": column}), classes=range(2))
+    (levels,) = counts.to_dict()["levels"]
+    assert [one for one in levels if one != "other"] == [stored]
+    assert json.loads(json.dumps(levels, allow_nan=False)) == levels
+
+
 def test_many_groups_and_classes_take_memory_in_proportion():
     n, k, c = 200_000, 2_000, 200  # whole confusion matrices would be 640 MB
     generator = np.random.default_rng(0)

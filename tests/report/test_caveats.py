@@ -125,6 +125,20 @@ def test_a_gap_that_is_above_the_tolerance_only_now_is_told(decide):
     assert any(text.endswith("It is now surely above the tolerance.") for text in texts)
 
 
+def test_a_gap_below_the_tolerance_that_surely_grew_is_told(decide):
+    y = make_people(ROWS, 0).y
+    points = decide([with_share(0.5, 0.5), with_share(0.3, 0.7)], y, SEX, tolerance=0.45)["points"]
+    then, now = (point["gaps"][0] for point in points)
+    assert now["criterion"] == "dp"
+    assert now["verdict"] == "inconclusive"
+    assert then["gap"] < now["lower"] < now["gap"] < 0.45
+    (told,) = [one for one in coded(points[1], "gap_grew") if one["data"]["criterion"] == "dp"]
+    assert told["data"] == {"criterion": "dp", "gap": now["gap"], "before": then["gap"]}
+    assert told["text"].startswith("The gap in selection rate is larger than at point 0: 0.400 (")
+    assert told["text"].endswith(").")  # not above the tolerance
+    assert coded(points[1], "violation") == []
+
+
 def test_every_violation_is_told_once_a_criterion(decide):
     people = {**SEX, "half": np.arange(ROWS) // (ROWS // 2)}
     y = make_people(ROWS, 0).y

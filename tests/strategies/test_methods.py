@@ -19,7 +19,7 @@ from apfex.strategies import (
     StepView,
     UPGrad,
 )
-from apfex.strategies._draws import dirichlet, uniforms
+from apfex.strategies._sampling import dirichlet, uniforms
 
 
 def first_view(jacobian: torch.Tensor, **more) -> StepView:

@@ -120,9 +120,9 @@ def test_columns_are_matched_by_name_and_named_when_wrong():
     X = people()
     encoder = TableEncoder(min_count=1).fit(X)
     np.testing.assert_array_equal(encoder.transform(X[X.columns[::-1]]), encoder.transform(X))
-    with pytest.raises(ValueError, match=r"missing: \['age'\], unseen: \['years'\]"):
+    with pytest.raises(ValueError, match=r"missing: \['age'\], unknown: \['years'\]"):
         encoder.transform(X.rename(columns={"age": "years"}))
-    with pytest.raises(ValueError, match=r"missing: none, unseen: \['years'\]"):
+    with pytest.raises(ValueError, match=r"missing: none, unknown: \['years'\]"):
         encoder.transform(X.assign(years=1))
     with pytest.raises(ValueError, match="X has 2 features, but TableEncoder is expecting 5"):
         encoder.transform([[1, 2]])

@@ -1,4 +1,4 @@
-"""Groups: the cells of the crossing that occur."""
+"""Groups: the cells of the crossing that occur, and soft memberships in them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, final
 
 import numpy as np
 import pandas as pd
+from torch import Tensor
 
 from apfex.groups._columns import (
     is_named,
@@ -18,6 +19,7 @@ from apfex.groups._columns import (
     show,
     text_of,
 )
+from apfex.relaxations import ccr_step
 
 
 class UnseenGroupWarning(UserWarning):
@@ -62,6 +64,8 @@ class Groups:
         attributes: tuple[str, ...], levels: tuple[pd.Index, ...], cells: np.ndarray
     ) -> Groups:
         """Groups without rows, from their ``cells``: each once, in the order of the levels."""
+        if cells.ndim != 2 or (cells < 0).any() or (cells >= [len(one) for one in levels]).any():
+            raise ValueError("cells must name levels of the attributes, got others.")
         groups = _cross(cells.T, attributes, levels)
         if not np.array_equal(groups.cells, cells):
             raise ValueError("cells must be different and sorted, got others.")
@@ -211,6 +215,41 @@ def make_groups(sensitive_features: Any) -> Groups:
         level_codes(column, level) for column, level in zip(columns.values(), levels, strict=True)
     ]
     return _cross(codes, tuple(columns), levels)
+
+
+def soft_memberships(
+    scores: Tensor, threshold: float | Tensor = 0.5, width: float | Tensor = 0.25
+) -> Tensor:
+    """Soft memberships from (learned) membership scores, through the CCR step.
+
+    Parameters
+    ----------
+    scores : Tensor of shape [n, k]
+        How strongly row i belongs to group g; gradients flow back into it.
+    threshold, width : float or Tensor of shape [k]
+        Middle and half-width of the ramp, common or one per group.
+
+    Returns
+    -------
+    Tensor of shape [n, k]
+        h[i, g] in [0, 1]. A one-hot score is its own membership (for the defaults).
+
+    Examples
+    --------
+    >>> import torch
+    >>> soft_memberships(torch.tensor([[1.0, 0.0], [0.5, 0.5]]))
+    tensor([[1.0000, 0.0000],
+            [0.5000, 0.5000]])
+    """
+    if scores.ndim != 2:
+        raise ValueError(f"scores must have shape [n, k], got {list(scores.shape)}.")
+    for name, value in (("threshold", threshold), ("width", width)):
+        if isinstance(value, Tensor) and value.shape not in ((), (scores.shape[1],)):
+            raise ValueError(
+                f"{name} must be a number or have one entry for each of the {scores.shape[1]} "
+                f"groups, got shape {list(value.shape)}."
+            )
+    return ccr_step(scores, threshold, width)
 
 
 def _cross(

@@ -1,7 +1,7 @@
 """How good and how fair decisions are: performance, gaps between groups, and their statistics."""
 
-from apfex.metrics._criteria import CRITERIA, read_criteria
 from apfex.metrics._gaps import (
+    CRITERIA,
     accuracy_gap,
     dp_gap,
     equalized_odds_gap,
@@ -9,6 +9,7 @@ from apfex.metrics._gaps import (
     fpr_gap,
     npv_gap,
     ppv_gap,
+    read_criteria,
     tnr_gap,
     tpr_gap,
 )

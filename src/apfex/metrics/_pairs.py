@@ -54,8 +54,9 @@ def lower_of_pairs(
     """
     (p, s), (q, t) = smoothed(*high), smoothed(*low)
     at_parity = (p - critical * s) - (q + critical * t)
-    level = alpha / 2 / (n_groups - 1)
-    below, above = _rate(high) - _lower_limit(high, level), _upper_limit(low, level) - _rate(low)
+    pair_alpha = alpha / 2 / (n_groups - 1)
+    below = _rate(high) - _lower_limit(high, pair_alpha)
+    above = _upper_limit(low, pair_alpha) - _rate(low)
     return np.minimum(at_parity, _rate(high) - _rate(low) - np.hypot(below, above))
 
 
@@ -123,18 +124,18 @@ def _upper_quantile(alpha: float) -> float:
     return float(norm.ppf(1 - alpha / 10))
 
 
-def _lower_limit(counted: Counted, level: float) -> np.ndarray:
-    """Rate at which so many successes, or more, have a chance of ``level`` (Clopper, Pearson)."""
+def _lower_limit(counted: Counted, alpha: float) -> np.ndarray:
+    """Rate at which so many successes, or more, have a chance of ``alpha`` (Clopper, Pearson)."""
     successes, totals = counted
     some = successes > 0
-    limit = betaincinv(np.where(some, successes, 1.0), totals - successes + 1.0, level)
+    limit = betaincinv(np.where(some, successes, 1.0), totals - successes + 1.0, alpha)
     return np.where(some, limit, 0.0)
 
 
-def _upper_limit(counted: Counted, level: float) -> np.ndarray:
-    """Rate at which so few successes, or fewer, have a chance of ``level``."""
+def _upper_limit(counted: Counted, alpha: float) -> np.ndarray:
+    """Rate at which so few successes, or fewer, have a chance of ``alpha``."""
     successes, totals = counted
-    return 1 - _lower_limit((totals - successes, totals), level)
+    return 1 - _lower_limit((totals - successes, totals), alpha)
 
 
 def _largest_over_pairs(

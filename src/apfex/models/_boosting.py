@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from apfex.constraints import Constraint
-from apfex.history import History
 from apfex.models._rows import TrainingRows
 from apfex.models._trees import (
     Trees,
@@ -262,11 +261,6 @@ class StrategyGradient:
             _StrategyMember(strategy, window, seed + member)
             for member, strategy in enumerate(strategies)
         ]
-
-    @property
-    def histories(self) -> list[History | None]:
-        """What happened to each member; None before the first round."""
-        return [member.optimizer.history for member in self._members]
 
     def __call__(self, scores: Tensor) -> Tensor:
         """Return gradients in the shape of the scores, [b, n] or [b, n, c]."""

@@ -9,7 +9,7 @@ from typing import final
 from torch import Tensor
 
 from apfex.gradients import Jacobian
-from apfex.optimizer._backward_pass import BackwardPass, Direction
+from apfex.optimizer._backward_pass import BackwardCall, BackwardPass, Direction
 
 
 @final
@@ -61,6 +61,13 @@ class GradientSums:
             gramian = gramian + earlier.output_gramian
         number = self.n_outputs + earlier.n_outputs
         return GradientSums(self.losses + earlier.losses, rows, gramian, number, self.batched)
+
+
+def add_up(call: BackwardCall, batched: bool | None) -> GradientSums:
+    """Losses and gradients of this micro-batch and of the earlier ones of the same step."""
+    own = GradientSums.of(call.differentiate(call.loss_scale or 1.0, batched), call.losses)
+    earlier = None if call.earlier is None else call.earlier.sums
+    return own if earlier is None else own.plus(earlier)
 
 
 @final

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from apfex.constraints import Constraint
 from apfex.history import History
-from apfex.optimizer._accumulation import ScaledSums
-from apfex.optimizer._backward_call import BackwardCall
+from apfex.optimizer._accumulation import ScaledSums, add_up
+from apfex.optimizer._backward_pass import BackwardCall
 from apfex.optimizer._checks import (
     check_compiled,
     check_processes,
@@ -54,7 +54,7 @@ class APFEx(torch.optim.Optimizer):
     strategy : Strategy
         Weighs the objectives; the paper's switching rule by default.
     window : int
-        Steps over which losses are averaged before the strategy looks at them: an epoch, say.
+        Steps over which losses are averaged before the strategy reads them: an epoch, say.
     scales : "first_window", "none" or sequence of m numbers
         What each loss and gradient is divided by. "first_window": the largest value of each loss
         so far, fixed at the end of the first window. :func:`~apfex.gradients.empirical_scales`
@@ -218,8 +218,7 @@ class APFEx(torch.optim.Optimizer):
             raise TypeError("closure must be None: call backward, then step.")
         try:
             if not self._is_skipped():
-                self.inner.step()
-                self._count_step()
+                self.inner.step()  # counted by its hook
         except Exception:
             forget_scaler(self)
             raise
@@ -337,7 +336,7 @@ class APFEx(torch.optim.Optimizer):
 
     def _decide(self, call: BackwardCall) -> PendingStep:
         """Take gradients, have the strategy weigh them, and write the direction into ``.grad``."""
-        sums = call.add_up(self._batched) if self.accumulate else None
+        sums = add_up(call, self._batched) if self.accumulate else None
         losses = call.losses if sums is None else sums.losses
         scales = self._scales.of(losses, call.history)
         gradients = (

@@ -1,19 +1,71 @@
-"""The backward passes of one step: as few as the strategy asks for."""
+"""What ``backward`` is given, and its backward passes: as few as the strategy asks for."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import torch
 from torch import Tensor
 
+from apfex.constraints import Constraint
 from apfex.gradients import Jacobian, jacobian
+from apfex.history import History
+
+if TYPE_CHECKING:
+    from apfex.optimizer._pending_step import PendingStep
 
 Direction = tuple[Tensor, ...]
 """A tensor for each parameter: what goes into ``.grad``."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class BackwardCall:
+    """Losses and what they are differentiated by; nothing has changed yet.
+
+    Attributes
+    ----------
+    values : Tensor of shape [m]
+        The losses, with their graph.
+    outputs : Tensor or None
+        Where gradients are compared in prediction space.
+    active : sequence of Constraint
+    parameters : sequence of Tensors
+        Those that the losses or the active constraints depend on.
+    loss_scale : float or None
+        What a scaler multiplies the losses by.
+    history : History
+        Of the steps before.
+    earlier : PendingStep or None
+        What earlier micro-batches of the same step have led to.
+    """
+
+    values: Tensor
+    outputs: Tensor | None
+    active: Sequence[Constraint]
+    parameters: Sequence[Tensor]
+    loss_scale: float | None
+    history: History
+    earlier: PendingStep | None
+
+    @property
+    def losses(self) -> Tensor:
+        """The losses of this batch [m], float64 and detached."""
+        return self.values.detach().double().cpu()
+
+    def gradients(self, scales: Tensor, batched: bool | None) -> BackwardPass:
+        """Gradients of this batch alone, over the scales of the losses [m]."""
+        return self.differentiate(((self.loss_scale or 1.0) / scales).to(self.values), batched)
+
+    def differentiate(self, factor: Tensor | float, batched: bool | None) -> BackwardPass:
+        """Gradients of the losses times a factor."""
+        softs = [constraint.soft.reshape(()) for constraint in self.active]
+        constrained = torch.stack(softs) if softs else None
+        losses = self.values * factor
+        return BackwardPass(losses, self.parameters, self.outputs, constrained, batched)
 
 
 @final

@@ -56,17 +56,19 @@ def decide_step(
     ----------
     strategy : Strategy
     view : StepView
-        What the strategy may look at.
+        What the strategy is told.
     gradients : BackwardPass or ScaledSums
         Of this batch, or added up over micro-batches.
     active : sequence of Constraint
     last : mapping from parameters to Tensors
         The last direction, where it was remembered.
     loss_scale : float or None
-        What a scaler has the gradients multiplied by.
+        What a scaler has the gradients multiplied by. The direction keeps it, as the scaler itself
+        divides ``.grad``; dividing here and multiplying again would take two passes over all
+        parameters, and round unless the scale is a power of two. All that is kept is without it.
     """
     try:
-        return _decide(strategy, view, gradients, active, last, loss_scale or 1.0)
+        return _computed_step(strategy, view, gradients, active, last, loss_scale or 1.0)
     except OverflowInGradients:
         if loss_scale is None:
             raise ValueError(
@@ -77,7 +79,7 @@ def decide_step(
         return DecidedStep(tuple(torch.full_like(p, torch.inf) for p in gradients.parameters))
 
 
-def _decide(
+def _computed_step(
     strategy: Strategy,
     view: StepView,
     gradients: BackwardPass | ScaledSums,

@@ -196,7 +196,7 @@ def _listed(folder: Path, manifest: Mapping[str, Any]) -> list[tuple[str, Mappin
 def _read_listed(path: Path, known: Mapping[str, Any]) -> bytes:
     if not path.is_file():
         raise FileNotFoundError(
-            f"{str(path)!r} is missing, so the folder is not whole; copy or save it again."
+            f"{str(path)!r} is missing, so the folder is incomplete; copy or save it again."
         )
     size = path.stat().st_size
     if size != known.get("bytes"):

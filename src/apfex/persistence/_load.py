@@ -24,7 +24,7 @@ from apfex.groups import Groups
 from apfex.metrics import GapInterval
 from apfex.persistence._bundle import Bundle, read_bundle
 from apfex.persistence._modules import UserModules, build_modules, check_calibration
-from apfex.persistence._save import FORMAT, KIND, StoredModel, groups_of_cells
+from apfex.persistence._save import FORMAT, KIND, StoredModel
 from apfex.persistence._values import unpack, unpack_arguments
 from apfex.rates import ConfusionCounts
 from apfex.tables import TableEncoder
@@ -165,7 +165,10 @@ def _unpack(stored: Any, by: Callable[[Any], Any] = unpack) -> Any:
 def _groups(stored: Mapping[str, Any]) -> Groups:
     levels = tuple(_unpack(level) for level in stored["levels"])
     cells = np.array(stored["cells"], dtype=np.int64)
-    return groups_of_cells(tuple(stored["attributes"]), levels, cells)
+    try:
+        return Groups.of_cells(tuple(stored["attributes"]), levels, cells)
+    except ValueError as error:
+        raise CorruptModelError(f"its groups cannot be read: {error}") from error
 
 
 def _point(stored: Mapping[str, Any], counted: Mapping[str, Any], module: Any) -> Point:

@@ -10,7 +10,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
 import pandas as pd
 import torch
 
@@ -22,7 +21,7 @@ from apfex.front import (
     Point,
     TableEncoders,
 )
-from apfex.groups import Groups, make_groups
+from apfex.groups import Groups
 from apfex.persistence._bundle import Bundle, write_bundle
 from apfex.persistence._modules import ModuleWriter
 from apfex.persistence._values import pack, pack_arguments
@@ -149,7 +148,7 @@ def _history_to_arrays(history: pd.DataFrame) -> tuple[dict[str, Any], dict[str,
 
 def _groups_to_dict(groups: Groups) -> dict[str, Any]:
     """The groups that thresholds differ by; no rows of anybody."""
-    stored = {
+    return {
         "attributes": list(groups.attributes),
         "levels": [
             pack(levels, f"levels of {name!r}")
@@ -157,28 +156,6 @@ def _groups_to_dict(groups: Groups) -> dict[str, Any]:
         ],
         "cells": groups.cells.tolist(),
     }
-    again = groups_of_cells(groups.attributes, groups.levels, groups.cells)
-    same = np.array_equal(again.cells, groups.cells) and all(
-        ours.dtype == theirs.dtype and ours.equals(theirs)
-        for ours, theirs in zip(again.levels, groups.levels, strict=True)
-    )
-    if not same:
-        raise TypeError(
-            f"sensitive_features must have levels that come back in their order, got {stored}; "
-            "convert them, for instance to text."
-        )
-    return stored
-
-
-def groups_of_cells(
-    attributes: tuple[str, ...], levels: tuple[pd.Index, ...], cells: np.ndarray
-) -> Groups:
-    """Groups of the cells [k, attributes] that occur, without rows."""
-    columns = {
-        name: pd.Series(level.take(cells[:, place]))
-        for place, (name, level) in enumerate(zip(attributes, levels, strict=True))
-    }
-    return make_groups(columns).take(np.arange(0))
 
 
 def _point(point: Point, writer: ModuleWriter) -> dict[str, Any]:

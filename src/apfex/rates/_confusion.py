@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from apfex.groups import Groups, make_groups
+from apfex.plain import jsonable
 
 _NO_ROWS = np.empty(0, dtype=np.int64)
 _EVERYBODY = Groups(_NO_ROWS, (), (), np.zeros((1, 0), dtype=np.int64), ())
@@ -266,12 +267,6 @@ def _common_weight(ours: ConfusionCounts, theirs: ConfusionCounts) -> float | No
 
 def _plain(level: Any) -> Any:
     """A level as JSON has it: missing values are null, what it has no word for is text."""
-    if isinstance(level, np.generic):
-        level = level.item()
-    if level is None or level is pd.NA or level is pd.NaT or level != level:
-        return None
-    return level if isinstance(level, str | bool | int) or _is_finite(level) else str(level)
-
-
-def _is_finite(level: Any) -> bool:
-    return isinstance(level, float) and bool(np.isfinite(level))
+    plain = jsonable(level)
+    is_lost = isinstance(plain, list) or (plain is None and not pd.isna(level))  # as infinity
+    return str(level) if is_lost else plain

@@ -16,7 +16,7 @@ from apfex.history import History
 @final
 @dataclass(frozen=True, eq=False)
 class StepView:
-    """All a strategy may look at. It never sees the model or its parameters.
+    """All that a strategy is told. It never sees the model or its parameters.
 
     Attributes
     ----------

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from apfex.strategies._base import Decision, StepView
-from apfex.strategies._draws import uniforms
+from apfex.strategies._sampling import uniforms
 
 
 @final

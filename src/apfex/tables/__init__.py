@@ -3,6 +3,6 @@
 from apfex.tables._columns import read_table, unmasked
 from apfex.tables._encoder import TableEncoder
 from apfex.tables._plans import FARTHEST
-from apfex.tables._sampling import stratified_sample
+from apfex.tables._sampling import stratified_sample, systematic_sample
 
 __all__ = ["TableEncoder"]

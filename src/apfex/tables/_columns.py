@@ -108,11 +108,11 @@ def match_columns(table: Table, names: Sequence[str], by_name: bool) -> list[Col
     """Return the columns called ``names``, in that order; by position where names are no guide."""
     if by_name and table.has_names:
         lacking = [name for name in names if name not in set(table.names)]
-        unseen = [name for name in table.names if name not in set(names)]
-        if lacking or unseen:
+        unknown = [name for name in table.names if name not in set(names)]
+        if lacking or unknown:
             raise ValueError(
-                f"Columns of X must be those seen in fit; missing: {lacking or 'none'}, unseen: "
-                f"{unseen or 'none'}. Add or drop them."
+                f"Columns of X must be those of fit; missing: {lacking or 'none'}, unknown: "
+                f"{unknown or 'none'}. Add or drop them."
             )
         found = dict(zip(table.names, table.columns, strict=True))
         return [found[name] for name in names]

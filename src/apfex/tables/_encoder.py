@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from apfex.plain import jsonable
 from apfex.tables._bins import Bins, choose_edges
 from apfex.tables._columns import Table, match_columns, read_table
 from apfex.tables._plans import (
@@ -243,11 +244,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         stored = {
             "format": _FORMAT,
             "version": _VERSION,
-            "arguments": self.get_params(deep=False),
+            "arguments": jsonable(self.get_params(deep=False), strict=True, where="arguments"),
             "matched_by": self.matched_by_,
             "columns": [plan_to_dict(plan) for plan in self.plans_],
         }
-        return json.dumps(stored, allow_nan=False, default=int)  # numpy integers among arguments
+        return json.dumps(stored, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:

@@ -42,12 +42,16 @@ def stratified_sample(
     n = len(strata)
     generator = np.random.default_rng(seed)
     order = np.lexsort((generator.random(n), strata))
-    places = np.floor(np.arange(n + 1) * fraction + generator.random())
     chosen = np.zeros(n, dtype=bool)
-    chosen[order] = np.diff(places) > 0
+    chosen[order] = systematic_sample(n, fraction, generator)
     for parts in both:
         _mend(chosen, parts, order)
     return chosen
+
+
+def systematic_sample(n: int, fraction: float, generator: np.random.Generator) -> np.ndarray:
+    """Choose every so-maniest of n places, from a random start; bool [n]."""
+    return np.diff(np.floor(np.arange(n + 1) * fraction + generator.random())) > 0
 
 
 def _mend(chosen: np.ndarray, parts: np.ndarray, order: np.ndarray) -> None:
@@ -55,7 +59,7 @@ def _mend(chosen: np.ndarray, parts: np.ndarray, order: np.ndarray) -> None:
     numbers, first, inverse, counts = np.unique(
         parts[order], return_index=True, return_inverse=True, return_counts=True
     )
-    held = np.bincount(inverse, chosen[order], minlength=len(numbers))
-    one_sided = (counts > 1) & ((held == 0) | (held == counts))
+    n_chosen = np.bincount(inverse, chosen[order], minlength=len(numbers))
+    one_sided = (counts > 1) & ((n_chosen == 0) | (n_chosen == counts))
     rows = order[first[one_sided]]
     chosen[rows] = ~chosen[rows]

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from apfex.front import FrontPoint, ParetoFront
 from apfex.rates import RateName
+from apfex_reproduction.baselines._classifier import BinaryClassifier
 from apfex_reproduction.baselines._inputs import Parts, Rows, fit_encoder, read_parts, read_table
 from apfex_reproduction.baselines._judge import Judge, Rule, Seen, Snapshot, check_rule, choose
 from apfex_reproduction.baselines._networks import Networks, as_module
@@ -34,10 +34,8 @@ _CHUNK = 2**14
 """Rows that a network sees at once."""
 
 
-class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
+class NetworkClassifier(BinaryClassifier):
     """A network input-60-25-1 that a method trains; see the methods."""
-
-    __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012 - scikit-learn's protocol
 
     validation_fraction: float
     epochs: int
@@ -49,31 +47,9 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
     min_accuracy: float | None
     random_state: Any
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        sensitive_features: Any = None,
-        sample_weight: Any = None,
-        validation: tuple | None = None,
-    ) -> Self:
-        """Train the network, and choose one of its epochs on validation rows.
-
-        Parameters
-        ----------
-        X : table or array of shape [n, d]
-            Numbers are standardised, categories become one input per level.
-        y : array of shape [n]
-            Two classes; the second in sorted order is the positive one.
-        sensitive_features : column, table or mapping
-            As for :func:`apfex.groups.make_groups`.
-        sample_weight : array of shape [n], optional
-            Only ratios matter; a row of weight zero is left out.
-        validation : tuple (X, y, sensitive_features), optional
-            Rows to choose by, (X, y) where there are no sensitive features. Without them
-            ``validation_fraction`` of the rows are held back, evenly within label and group.
-        """
+    def _fit(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, validation: Any
+    ) -> None:
         fit_together(
             [self],
             X,
@@ -82,7 +58,6 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
             sample_weight=sample_weight,
             validation=validation,
         )
-        return self
 
     def select(self, selection: Rule, min_accuracy: float | None = None) -> Self:
         """Another epoch of the same run, as a fitted classifier of its own.
@@ -127,14 +102,6 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
             decided.append(self.classes_[(scores.squeeze(1) > 0).long().numpy()])
         return np.stack(decided)
 
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that there are two classes."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
-
     @abstractmethod
     def _plan(self, rows: Rows) -> Plan:
         """Check the settings against the rows, and say what is minimised."""
@@ -171,7 +138,7 @@ class _Run:
         self._columns = [0, *(1 + judge.axes.index(axis) for axis in axes if axis in judge.axes)]
         self._names = [judge.names[column] for column in self._columns]
 
-    def look(self, epoch: int, networks: Networks, place: int, seen: Seen) -> None:
+    def record(self, epoch: int, networks: Networks, place: int, seen: Seen) -> None:
         if not seen.finite[place]:
             return
         values, constant = seen.values[place, self._columns], bool(seen.constant[place])
@@ -234,16 +201,16 @@ def fit_together(
     judge = Judge(parts.validation, list(dict.fromkeys(axis for own in axes for axis in own)))
     runs = [_Run(judge, own) for own in axes]
     lesson = _lesson(parts.training, encoder)
-    held = torch.from_numpy(encoder.transform(parts.validation.X))
+    validation_x = torch.from_numpy(encoder.transform(parts.validation.X))
     for members in _populations(plans):
 
-        def look(epoch: int, networks: Networks, members: Sequence[int] = members) -> None:
-            scores = [networks.forward(part).scores[0] for part in held.split(_CHUNK)]
-            seen = judge.look(torch.cat(scores, 1))
+        def evaluate(epoch: int, networks: Networks, members: Sequence[int] = members) -> None:
+            scores = [networks.forward(part).scores[0] for part in validation_x.split(_CHUNK)]
+            seen = judge.evaluate(torch.cat(scores, 1))
             for place, member in enumerate(members):
-                runs[member].look(epoch, networks, place, seen)
+                runs[member].record(epoch, networks, place, seen)
 
-        strategic = train([plans[member] for member in members], lesson, budget, look)
+        strategic = train([plans[member] for member in members], lesson, budget, evaluate)
         for group in strategic:
             for member, windows in zip(group.members, group.windows(), strict=True):
                 runs[members[member]].windows = windows

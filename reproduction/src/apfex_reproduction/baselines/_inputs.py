@@ -84,8 +84,8 @@ def read_parts(
     if validation is None:
         if not 0 < fraction < 1:
             raise ValueError(f"validation_fraction must lie between 0 and 1, got {fraction!r}.")
-        kept, held = split(rows, fraction, seed)
-        return Parts(rows.take(kept), rows.take(held), classes)
+        training, chosen = split(rows, fraction, seed)
+        return Parts(rows.take(training), rows.take(chosen), classes)
     return Parts(rows, _read_validation(estimator, validation, rows, classes), classes)
 
 
@@ -176,8 +176,8 @@ def split(rows: Rows, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarra
             f"{fewest} of one class in n_samples={n}."
         )
     strata = rows.y * (groups.max() + 1) + groups
-    held = stratified_sample(strata, fraction, seed, both=(groups, rows.y))
-    return np.flatnonzero(~held), np.flatnonzero(held)
+    chosen = stratified_sample(strata, fraction, seed, both=(groups, rows.y))
+    return np.flatnonzero(~chosen), np.flatnonzero(chosen)
 
 
 def _read_labels(estimator: Any, X: Any, y: Any) -> np.ndarray:

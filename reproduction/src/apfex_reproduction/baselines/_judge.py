@@ -82,7 +82,7 @@ class Judge:
             warnings.warn(
                 f"Gaps {names} are left out of the choice: fewer than two groups have rows for "
                 f"them among the {len(self.rows.y)} validation rows.",
-                stacklevel=5,
+                stacklevel=6,
             )
         object.__setattr__(self, "axes", told)
 
@@ -91,7 +91,7 @@ class Judge:
         """Of the values: ``error``, ``sex_dp_gap``, ..."""
         return ["error", *(self._name(axis) for axis in self.axes)]
 
-    def look(self, scores: Tensor) -> Seen:
+    def evaluate(self, scores: Tensor) -> Seen:
         """Judge members by their scores [b, n]; where some are not finite, the rest is moot."""
         decisions = (scores > 0).long()
         finite = scores.isfinite().all(1).numpy()

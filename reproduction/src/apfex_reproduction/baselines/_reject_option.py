@@ -7,13 +7,14 @@ from typing import Any, Literal, Self, final
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from apfex.front import FrontPoint, ParetoFront, non_dominated
 from apfex.groups import make_groups
 from apfex_reproduction.baselines._band import HIGH, LOW, Band, cuts, margins
 from apfex_reproduction.baselines._base import NetworkClassifier
+from apfex_reproduction.baselines._classifier import BinaryClassifier
 from apfex_reproduction.baselines._evolution import exhaustive, nsga2, pso
 from apfex_reproduction.baselines._inputs import (
     Parts,
@@ -29,7 +30,7 @@ from apfex_reproduction.baselines._plain import PlainNetwork
 
 
 @final
-class RejectOption(ClassifierMixin, BaseEstimator):
+class RejectOption(BinaryClassifier):
     """Decisions near the threshold are made by the group: post-processing of a classifier.
 
     **Post-processing: it needs the sensitive features at prediction**, and treats two people who
@@ -60,7 +61,7 @@ class RejectOption(ClassifierMixin, BaseEstimator):
     lower_ : list of str
         Groups that the model selects less often than average: they win within the margin.
     archive_ : ParetoFront
-        The non-dominated of all (threshold, margin) that the search looked at, by error, gap and
+        The non-dominated of all (threshold, margin) that the search tried, by error, gap and
         share of rows whose decision would flip with the attribute.
     constant_ : bool
         Whether the decisions are no better than a constant on the rows that chose.
@@ -91,8 +92,7 @@ class RejectOption(ClassifierMixin, BaseEstimator):
     (400,)
     """
 
-    __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012 - scikit-learn's protocol
-    __metadata_request__predict = {"sensitive_features": True}  # noqa: RUF012
+    __metadata_request__predict = {"sensitive_features": True}  # noqa: RUF012 - scikit-learn's protocol
     __metadata_request__score = {"sensitive_features": True}  # noqa: RUF012
 
     def __init__(
@@ -116,28 +116,9 @@ class RejectOption(ClassifierMixin, BaseEstimator):
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        sensitive_features: Any = None,
-        sample_weight: Any = None,
-        validation: tuple | None = None,
-    ) -> Self:
-        """Fit the classifier, then search threshold and margin on validation rows.
-
-        Parameters
-        ----------
-        X : table or array of shape [n, d]
-        y : array of shape [n]
-            Two classes; the second in sorted order is the positive one.
-        sensitive_features : column, table or mapping
-        sample_weight : array of shape [n], optional
-            Of the classifier, and of the rows that choose.
-        validation : tuple (X, y, sensitive_features), optional
-            Rows to choose by.
-        """
+    def _fit(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, validation: Any
+    ) -> None:
         self._check(validation)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         parts = self._parts(X, y, sensitive_features, sample_weight, validation, seed)
@@ -154,7 +135,7 @@ class RejectOption(ClassifierMixin, BaseEstimator):
         self._lower = band.lower
         self.lower_ = [name for name, low in zip(groups.names, band.lower, strict=True) if low]
         self.archive_ = self._archive(band, judge, seed)
-        return self._choose(self.selection, self.min_accuracy)
+        self._choose(self.selection, self.min_accuracy)
 
     def select(self, selection: Rule, min_accuracy: float | None = None) -> Self:
         """Another threshold and margin of the same search, as a fitted classifier of its own."""
@@ -187,14 +168,6 @@ class RejectOption(ClassifierMixin, BaseEstimator):
         right = self.predict(X, sensitive_features=sensitive_features) == np.asarray(y)
         return float(np.average(right, weights=sample_weight))
 
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that there are two classes; what X may hold the estimator says."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
-
     def _check(self, validation: Any) -> None:
         for name, allowed in (("criterion", ("dp", "tpr")), ("search", ("nsga2", "pso", "grid"))):
             if getattr(self, name) not in allowed:
@@ -213,22 +186,24 @@ class RejectOption(ClassifierMixin, BaseEstimator):
                 f"{type(self.estimator).__name__}; calibrate it first."
             )
 
-    def _parts(self, X: Any, y: Any, sensitive: Any, weight: Any, held: Any, seed: int) -> Parts:
+    def _parts(
+        self, X: Any, y: Any, sensitive: Any, weight: Any, validation: Any, seed: int
+    ) -> Parts:
         if self.prefit:
             rows, classes = read_rows(self, X, y, sensitive, weight)
             return Parts(rows, rows, classes)
-        return read_parts(self, X, y, sensitive, weight, held, self.validation_fraction, seed)
+        return read_parts(self, X, y, sensitive, weight, validation, self.validation_fraction, seed)
 
     def _fit_estimator(self, parts: Parts, seed: int) -> Any:
         """The classifier of the training rows; a network chooses its epoch by the others."""
-        rows, held = parts.training, parts.validation
+        rows, validation = parts.training, parts.validation
         weight = {} if rows.sample_weight is None else {"sample_weight": rows.sample_weight}
         made: Any = PlainNetwork() if self.estimator is None else clone(self.estimator)
         if "random_state" in made.get_params() and made.get_params()["random_state"] is None:
             made.set_params(random_state=seed)
-        labels, chosen_by = parts.classes[rows.y], parts.classes[held.y]
+        labels, chosen_by = parts.classes[rows.y], parts.classes[validation.y]
         if isinstance(made, PlainNetwork):
-            return made.fit(rows.X, labels, validation=(held.X, chosen_by), **weight)
+            return made.fit(rows.X, labels, validation=(validation.X, chosen_by), **weight)
         if isinstance(made, NetworkClassifier):
             raise TypeError(
                 f"estimator must be a plain classifier, got {type(made).__name__}; fit it first, "
@@ -254,7 +229,7 @@ class RejectOption(ClassifierMixin, BaseEstimator):
         return Band(p, rows.y, codes, weight, lower, self.criterion)
 
     def _archive(self, band: Band, judge: Judge, seed: int) -> ParetoFront:
-        """The non-dominated of all that the search has looked at."""
+        """The non-dominated of all that the search has tried."""
         seen: list[np.ndarray] = []
 
         def evaluate(variables: np.ndarray) -> np.ndarray:
@@ -265,10 +240,10 @@ class RejectOption(ClassifierMixin, BaseEstimator):
             return values
 
         _SEARCHES[self.search](evaluate, seed)
-        looked = np.unique(np.concatenate(seen), axis=0)
-        looked = looked[non_dominated(looked[:, :3])]
+        tried = np.unique(np.concatenate(seen), axis=0)
+        tried = tried[non_dominated(tried[:, :3])]
         archive = ParetoFront()
-        for part in np.array_split(looked, -(-len(looked) // _CHUNK)):
+        for part in np.array_split(tried, -(-len(tried) // _CHUNK)):
             decided = [band.p > self._cuts(band.groups, *places) for places in part[:, 3:]]
             flags = judge.constant(torch.from_numpy(np.stack(decided)).long())
             for values, constant in zip(part, flags.tolist(), strict=True):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from itertools import product
-from typing import Any, Literal, Self, final
+from typing import Any, Literal, final
 
 import numpy as np
 import pandas as pd
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from apfex_reproduction.baselines._bisection import GapProblem, Model, search
+from apfex_reproduction.baselines._classifier import BinaryClassifier
 from apfex_reproduction.baselines._inputs import (
     Parts,
     Rows,
@@ -29,7 +29,7 @@ from apfex_reproduction.baselines._kernels import LinearSpan, RBFSpan, Span
 
 
 @final
-class SearchFair(ClassifierMixin, BaseEstimator):
+class SearchFair(BinaryClassifier):
     """A kernel machine whose gap on the training rows is searched to be near zero.
 
     Parameters
@@ -96,8 +96,6 @@ class SearchFair(ClassifierMixin, BaseEstimator):
     True
     """
 
-    __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012 - scikit-learn's protocol
-
     def __init__(
         self,
         notion: Literal["dp", "tpr"] = "dp",
@@ -123,28 +121,9 @@ class SearchFair(ClassifierMixin, BaseEstimator):
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        sensitive_features: Any = None,
-        sample_weight: Any = None,
-        validation: tuple | None = None,
-    ) -> Self:
-        """Search the fair model.
-
-        Parameters
-        ----------
-        X : table or array of shape [n, d]
-        y : array of shape [n]
-            Two classes; the second in sorted order is the positive one.
-        sensitive_features : column of two values
-        sample_weight : array of shape [n], optional
-            Weighs the hinges, the groups and the gap.
-        validation : tuple (X, y, sensitive_features), optional
-            Rows that choose among several betas and gammas.
-        """
+    def _fit(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, validation: Any
+    ) -> None:
         self._check()
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         grid = list(product(np.atleast_1d(self.beta), np.atleast_1d(np.array(self.gamma, float))))
@@ -160,7 +139,6 @@ class SearchFair(ClassifierMixin, BaseEstimator):
         self.classes_, self._encoder = parts.classes, fit_encoder(parts.training)
         found = self._search(parts.training, grid, seed)
         self._keep(found, parts.validation)
-        return self
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the second class [n]; positive means decided so."""
@@ -177,14 +155,6 @@ class SearchFair(ClassifierMixin, BaseEstimator):
         """Class of each row."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int)]
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that there are two classes."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
 
     def _check(self) -> None:
         for name, allowed in (("notion", ("dp", "tpr")), ("kernel", ("linear", "rbf"))):
@@ -240,7 +210,7 @@ class SearchFair(ClassifierMixin, BaseEstimator):
                 warnings.warn(
                     f"No beta and gamma give a validation gap below max_gap={self.max_gap} without "
                     "a constant model; the smallest gap is used. Raise max_gap or widen beta.",
-                    stacklevel=3,
+                    stacklevel=4,
                 )
         beta, span, best = found[place]
         self.beta_, self.gamma_, self.lam_, self.gap_ = beta, span.gamma, best.lam, best.gap

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
+from apfex.plain import printable
 from apfex_reproduction.experiments._printed import METRICS, Metric, Printed
 from apfex_reproduction.experiments._rows import Cell
 
@@ -69,9 +70,7 @@ class Grid:
 
 def plain(text: str) -> str:
     """In one line; control characters and changes of direction are shown, not obeyed."""
-    return "".join(
-        mark if mark.isprintable() else " " if mark == "\n" else ascii(mark)[1:-1] for mark in text
-    )
+    return printable(text.replace("\n", " "))
 
 
 def groups_of(columns: Sequence[Column]) -> list[tuple[str, int, int]]:

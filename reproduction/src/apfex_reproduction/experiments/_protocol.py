@@ -12,6 +12,7 @@ import pandas as pd
 
 from apfex.datasets import Dataset, load_dataset
 from apfex.groups import make_groups
+from apfex.tables import systematic_sample
 
 SplitName = Literal["70/15/15", "mamo"]
 DATASETS = ("adult", "compas", "german", "heart", "celeba")
@@ -26,8 +27,8 @@ COLUMNS: Mapping[str, Mapping[str, Any]] = {
 """Variants of the tables that the paper's accuracies point to; sensitive columns stay inputs."""
 MAMO_SIZES = {"adult": (10_000, 5_000, 33_842), "compas": (3_000, 2_000, 1_167)}
 """Rows to learn from, to choose by and to test on in the experiments of Padh et al."""
-_HELD = 0.15
-"""Share of the rows that chooses, and again that tests."""
+_TEST_SHARE = 0.15
+"""Share of the test rows, and again of the validation rows."""
 
 
 @final
@@ -165,12 +166,7 @@ def _even_parts(y: np.ndarray, groups: np.ndarray, seed: int) -> list[np.ndarray
     """A systematic sample of the rows sorted by label and group, then one of the rest."""
     generator = np.random.default_rng([seed, 0])
     order = np.lexsort((generator.random(len(y)), groups, y))
-    test = _systematic(len(order), _HELD, generator)
+    test = systematic_sample(len(order), _TEST_SHARE, generator)
     rest = order[~test]
-    chosen = _systematic(len(rest), _HELD / (1 - _HELD), generator)
+    chosen = systematic_sample(len(rest), _TEST_SHARE / (1 - _TEST_SHARE), generator)
     return [np.sort(part) for part in (rest[~chosen], rest[chosen], order[test])]
-
-
-def _systematic(n: int, share: float, generator: np.random.Generator) -> np.ndarray:
-    """Every so-manyth of n places, from a random start."""
-    return np.diff(np.floor(np.arange(n + 1) * share + generator.random())) > 0

@@ -227,8 +227,8 @@ def _run_post_processing(
     started = time.process_time()
     columns = [trial.attributes[place] for place in method.places]
     clf = method.make(plain, trial.seed)
-    held = trial.validation
-    clf.fit(held.X, held.y, sensitive_features=held.sensitive[columns])
+    rows = trial.validation
+    clf.fit(rows.X, rows.y, sensitive_features=rows.sensitive[columns])
     results, ruler = {}, Ruler(trial.test, trial.groupings)
     for rule in ("nearest", "fairest"):
         chosen = _select(clf, rule, enough)

@@ -170,7 +170,7 @@ def _arrows(boxes: Mapping[str, Box]) -> list[Arrow]:
     known = f"{member(Dataset, 'y')}, {member(Groups, 'codes')}"
     gramian = f"{member(Jacobian, 'gramian')} [m, m]"
     decided = f"{member(Decision, 'weights')},\n{member(Decision, 'blend')}"
-    past = f"{member(History, 'losses')}, {member(History, 'choices')}"
+    past = f"{member(History, 'last_losses')},\n{member(History, 'last_choices')}"
     return [
         across(data, model, member(Dataset, "X")),
         Arrow(around, known, (model.x, over)),

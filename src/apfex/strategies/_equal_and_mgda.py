@@ -1,4 +1,4 @@
-"""MGDA: the shortest combination of all gradients."""
+"""Two rules without settings: equal weights; and MGDA, the shortest combination of gradients."""
 
 from __future__ import annotations
 
@@ -6,7 +6,24 @@ from dataclasses import dataclass
 from typing import final
 
 from apfex.solvers import min_norm
-from apfex.strategies._base import Decision, StepView
+from apfex.strategies._base import Decision, StepView, equal_weights
+
+
+@final
+@dataclass(frozen=True)
+class EqualWeights:
+    """The same weight for every objective: plain linear scalarisation.
+
+    Examples
+    --------
+    >>> import torch
+    >>> EqualWeights().decide(StepView.of(torch.eye(2), torch.ones(2))).weights
+    tensor([0.5000, 0.5000])
+    """
+
+    def decide(self, view: StepView) -> Decision:
+        """Weigh the objectives of one step."""
+        return Decision(equal_weights(view))
 
 
 @final
