@@ -65,7 +65,8 @@ def test_three_classes(form):
     proba = clf.predict_proba(FRESH.X)
     assert proba.shape == (600, 3)
     np.testing.assert_allclose(proba.sum(1), 1)
-    assert (clf.classes_[proba.argmax(1)] == clf.predict(FRESH.X)).all()
+    decided = clf.decision_function(FRESH.X).argmax(1)
+    assert (clf.classes_[decided] == clf.predict(FRESH.X)).all()
     expected = np.where(
         FRESH.X["merit_1"] + FRESH.X["merit_2"] > 2, "high", np.where(FRESH.y, "mid", "low")
     )

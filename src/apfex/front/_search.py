@@ -249,7 +249,9 @@ def _calibration(
     assert found.inputs is not None
     labels = probabilities_in_chunks(module, found.inputs.cpu(), None, dtype)
     y, weight = torch.from_numpy(found.rows.y), torch.from_numpy(found.rows.weight)
-    return fit_calibration(labels, y, weight, torch.arange(len(y)) % 2)
+    halves = torch.empty_like(y)
+    halves[y.argsort(stable=True)] = torch.arange(len(y)) % 2  # alike in labels
+    return fit_calibration(labels, y, weight, halves)
 
 
 def _favored(counts: ConfusionCounts) -> np.ndarray:

@@ -48,7 +48,7 @@ def fit_calibration(
     >>> y = torch.tensor([0, 1, 0, 1] * 50)
     >>> timid = torch.where(y.bool(), 0.52, 0.48)
     >>> p = torch.stack([1 - timid, timid], 1)
-    >>> found = fit_calibration(p, y, torch.ones(200), torch.arange(200) % 2)
+    >>> found = fit_calibration(p, y, torch.ones(200), torch.arange(200) // 2 % 2)
     >>> calibrate(p, found)[:2].round(decimals=1)
     tensor([[1., 0.],
             [0., 1.]])
