@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from apfex.auditing._estimates import rates_frame, shrunken_rates
+from apfex.auditing._estimates import attribute_columns, rates_frame, shrunken_rates
 from apfex.auditing._result import Audit
 from apfex.auditing._settings import AuditSettings, check_size, groupings_of
 from apfex.auditing._thresholds import threshold_gaps
@@ -136,17 +137,21 @@ def audit_counts(
     """
     check_size(counts.groups)
     grouped = [counts.by(attributes) for attributes in groupings_of(counts.groups.attributes)]
+    attributes = counts.groups.attributes
+    columns = {one.groups.attributes: attribute_columns(one.groups, attributes) for one in grouped}
+    nobody = dict.fromkeys(columns[attributes], np.array([None], dtype=object))
     overall, frames, measured = [], [], {}
     for rate in settings.rates:
         everyone, *tables = (
             GroupRates.of(one, rate, settings.min_count) for one in (counts.by(()), *grouped)
         )
-        parents = dict(zip(counts.groups.attributes, tables, strict=False))  # they come first
+        parents = dict(zip(attributes, tables, strict=False))  # they come first
         average = everyone.rates
-        overall.append(rates_frame(everyone, average, average, settings.confidence))
+        overall.append(rates_frame(everyone, average, average, settings.confidence, nobody))
         for table in tables:
             shrunken = shrunken_rates(table, everyone, parents)
-            frames.append(rates_frame(table, average, shrunken, settings.confidence))
+            own = columns[table.counts.groups.attributes]
+            frames.append(rates_frame(table, average, shrunken, settings.confidence, own))
             measured[rate, table.counts.groups.attributes] = table, shrunken
     tested = [
         tested_gap(

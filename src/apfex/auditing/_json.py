@@ -18,7 +18,7 @@ from apfex.rates import ConfusionCounts
 if TYPE_CHECKING:
     from apfex.auditing._result import Audit
 
-KIND, SCHEMA_VERSION = "apfex.audit", 3
+KIND, SCHEMA_VERSION = "apfex.audit", 4
 _WORDS = ("criterion", "by", "lowest", "highest")  # the other columns of thresholds are numbers
 _TEXT = pd.Series(["text"]).dtype  # its name depends on the version of pandas
 
@@ -29,6 +29,7 @@ def as_json(audit: Audit, counts: ConfusionCounts, indent: int | None) -> str:
     content = {
         "kind": KIND,
         "schema_version": SCHEMA_VERSION,
+        "summary": asdict(audit.summary),
         "n_rows": audit.n_rows,
         "attributes": list(audit.attributes),
         "settings": asdict(audit.settings),

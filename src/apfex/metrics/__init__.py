@@ -1,6 +1,6 @@
 """How good and how fair decisions are: performance, gaps between groups, and their statistics."""
 
-from apfex.metrics._criteria import CRITERIA, read_criteria
+from apfex.metrics._criteria import CRITERIA, TITLES, read_criteria
 from apfex.metrics._gaps import (
     accuracy_gap,
     dp_gap,
@@ -18,7 +18,7 @@ from apfex.metrics._inputs import Inputs, check_indexes, check_spelling, read_in
 from apfex.metrics._interval import GapInterval, gap_interval
 from apfex.metrics._measures import MEASURES, Measure, of_scores, read_measures
 from apfex.metrics._not_estimable import NotEstimableWarning, NotMeasurableError
-from apfex.metrics._pairs import lower_of_pairs, upper_of_pairs
+from apfex.metrics._pairs import gap_of_limits, lower_of_pairs, surest_pair, upper_of_pairs
 from apfex.metrics._performance import accuracy, balanced_accuracy, worst_group_accuracy
 from apfex.metrics._rate_table import group_rates
 from apfex.metrics._triviality import class_recalls, is_trivial, levelled_down

@@ -17,6 +17,21 @@ CRITERIA: Mapping[str, tuple[RateName, ...]] = MappingProxyType(
 )
 """Rates of each criterion; its gap is the largest of theirs. The first three are fairlearn's."""
 
+TITLES: Mapping[str, str] = MappingProxyType(
+    {
+        "dp": "Selection rate",
+        "tpr": "True positive rate",
+        "fpr": "False positive rate",
+        "tnr": "True negative rate",
+        "fnr": "False negative rate",
+        "ppv": "Precision",
+        "npv": "Negative predictive value",
+        "accuracy": "Accuracy",
+        "equalized_odds": "Equalized odds",
+    }
+)
+"""Criteria in words that a review board knows."""
+
 _SHORT = {"demographic_parity": "dp", "equal_opportunity": "tpr"}
 
 

@@ -1,0 +1,283 @@
+"""The headline of an audit: its worst verdict, in a record and in plain sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from apfex.auditing._verdicts import (
+    VERDICTS,
+    Tested,
+    Verdict,
+    surely_above,
+    verdict_of,
+    worst_first,
+)
+from apfex.metrics import CRITERIA, TITLES, GroupRates, surest_pair
+
+if TYPE_CHECKING:
+    from apfex.auditing._result import Audit
+
+_FEW_CASES = 5
+"""Cases below which a reader is told how many a rate rests on."""
+
+
+@final
+@dataclass(frozen=True)
+class AuditSummary:
+    """What an audit says at first glance: the worst verdict of all groupings and criteria.
+
+    Attributes
+    ----------
+    verdict : str
+        The most alarming of all rows of ``gaps``.
+    text : str
+        The same in two to four sentences; the first holds the verdict.
+    criterion, by : str
+        The row of ``gaps`` that it is about: of those with this verdict the one with the largest
+        lower end.
+    gap, lower, upper : float
+        Of that row; NaN where it is not estimable.
+    limit : float
+        The tolerance of the audit.
+    excess : float
+        The gap less the limit.
+    confidence : float
+    low_group, high_group : str or None
+        For a violation, the two groups that most surely lie apart; None for any other verdict,
+        because the rows then do not show who is worse off.
+    low_rate, high_rate : float
+        Their rates.
+    few_cases : bool
+        Whether the difference of these two rests on fewer than five cases.
+    stands_corrected : bool or None
+        Whether a violation is left once all gaps are taken together (Holm); None for any other
+        verdict.
+    groups_compared, groups : int
+        Groups of that row that are compared, and all of them.
+    verdicts : mapping from verdict to int
+        Rows of ``gaps`` with each verdict.
+
+    Examples
+    --------
+    >>> from apfex import audit
+    >>> sex, decided = ["F"] * 200 + ["M"] * 200, [0, 0, 0, 1] * 50 + [0, 1] * 100
+    >>> found = audit(None, decided, sensitive_features={"sex": sex}, criteria="dp").summary
+    >>> found.verdict, found.low_group, found.high_group
+    ('violation', 'sex=F', 'sex=M')
+    >>> print(found.text.split(": ")[0])
+    The gap exceeds the limit
+    """
+
+    verdict: Verdict
+    text: str
+    criterion: str
+    by: str
+    gap: float
+    lower: float
+    upper: float
+    limit: float
+    excess: float
+    confidence: float
+    low_group: str | None
+    low_rate: float
+    high_group: str | None
+    high_rate: float
+    few_cases: bool
+    stands_corrected: bool | None
+    groups_compared: int
+    groups: int
+    verdicts: Mapping[str, int]
+
+
+def summarize(audit: Audit, tested: Sequence[Tested]) -> AuditSummary:
+    """Find the worst row of the gaps, and say it."""
+    row = worst_first(audit.gaps).iloc[0]
+    one, limit = tested[int(str(row.name))], audit.settings.tolerance
+    verdict = verdict_of(one.interval.lower, one.interval.upper, limit)
+    pair, stands = _Pair(), None
+    if verdict == "violation":
+        pair = _surest(one)
+        bounds = [(other, limit) for other in tested]
+        stands = any(surely_above(bounds, audit.settings.confidence))
+    found = {name: int((audit.gaps["verdict"] == name).sum()) for name in VERDICTS}
+    facts: dict[str, Any] = {
+        "verdict": verdict,
+        "criterion": one.criterion,
+        "by": one.by,
+        "gap": one.interval.gap,
+        "lower": one.interval.lower,
+        "upper": one.interval.upper,
+        "limit": limit,
+        "excess": one.interval.gap - limit,
+        "confidence": audit.settings.confidence,
+        "low_group": pair.low,
+        "low_rate": pair.low_rate,
+        "high_group": pair.high,
+        "high_rate": pair.high_rate,
+        "few_cases": pair.rests_on is not None,
+        "stands_corrected": stands,
+        "groups_compared": one.groups_compared,
+        "groups": one.n_groups,
+        "verdicts": found,
+    }
+    told = AuditSummary(text="", **facts)
+    sentences = [
+        _about_everyone(audit),
+        _about_the_gap(told, pair, audit.settings.min_count),
+        pair.rests_on or "",
+        _about_all(told),
+        _about_chance(told),
+        _about_groups(told, audit.settings.min_count),
+    ]
+    return AuditSummary(text=" ".join(filter(None, sentences)), **facts)
+
+
+@final
+@dataclass(frozen=True)
+class _Pair:
+    """Two groups that surely lie apart, and a word where that rests on a few cases."""
+
+    low: str | None = None
+    low_rate: float = math.nan
+    high: str | None = None
+    high_rate: float = math.nan
+    of: str = ""
+    rests_on: str | None = None
+
+
+def _surest(one: Tested) -> _Pair:
+    """The pair of groups that makes the lower end, of all rates and classes."""
+    n_tests = int(sum(table.usable.sum() for table in one.tables))
+    alpha = (1 - one.interval.confidence) / n_tests
+    found = []
+    for table in one.tables:
+        for code in np.flatnonzero(table.usable):
+            places = np.flatnonzero(table.counted[code])
+            x, n = table.successes[code][places], table.totals[code][places]
+            least, low, high = surest_pair(x, n, critical=one.interval.critical, alpha=alpha)
+            found.append((least, table, int(code), int(places[low]), int(places[high])))
+    _, table, code, low, high = max(found, key=lambda pair: pair[0])
+    names, rates = table.counts.names, table.rates[code]
+    of = TITLES[table.rate].lower()
+    of += f" of {table.classes[code]}" if table.classes else ""
+    return _Pair(
+        names[low],
+        float(rates[low]),
+        names[high],
+        float(rates[high]),
+        of,
+        _rests_on(table, code, low, high),
+    )
+
+
+def _rests_on(table: GroupRates, code: int, low: int, high: int) -> str | None:
+    """A word on cases that are few: those above in the higher group, those below in the lower."""
+    x, n = table.successes[code], table.totals[code]
+    few = [
+        f"{cases} of {total} rows of {table.counts.names[place]}"
+        for cases, total, place in ((n[low] - x[low], n[low], low), (x[high], n[high], high))
+        if cases < _FEW_CASES
+    ]
+    return f"Mind that this rests on {' and on '.join(few)}." if few else None
+
+
+def _about_everyone(audit: Audit) -> str:
+    if not audit.counts.is_constant:
+        return ""
+    return "All decisions are the same, so that no gap can show and none is shown to be absent."
+
+
+def _about_the_gap(told: AuditSummary, pair: _Pair, min_count: float) -> str:
+    limit, gap = f"{100 * told.limit:g} points", _points(told.gap)
+    name = f"the {what_differs(told.criterion)} by {told.by}"
+    sure = f"with {100 * told.confidence:g}% confidence"
+    if told.verdict == "violation":
+        apart = (
+            f"{pair.low} has {100 * pair.low_rate:.1f}%, {pair.high} {100 * pair.high_rate:.1f}%"
+        )
+        of = "" if pair.of == what_differs(told.criterion) else f" ({pair.of})"
+        return (
+            f"The gap exceeds the limit: {name} differs by {gap} points, {_points(told.excess)} "
+            f"more than the limit of {limit}, and by at least {_points(told.lower)} {sure}. The "
+            f"clearest difference{of}: {apart}."
+        )
+    if told.verdict == "inconclusive":
+        return (
+            f"Too little data to tell whether the gap exceeds the limit: {name} differs by {gap} "
+            f"points among these rows; in truth it may be anything from {_points(told.lower)} to "
+            f"{_points(told.upper)} points ({100 * told.confidence:g}% confidence), and the limit "
+            f"is {limit}."
+        )
+    if told.verdict == "not estimable":
+        return (
+            f"Too few rows to measure the gap: for {name} fewer than two groups have "
+            f"{min_count:g} rows that count."
+        )
+    most = "largest gap" if sum(told.verdicts.values()) > 1 else "gap"
+    return (
+        f"Within the limit of {limit}: the {most}, of {name}, is {gap} points, and at most "
+        f"{_points(told.upper)} {sure}."
+    )
+
+
+def _about_all(told: AuditSummary) -> str:
+    n = sum(told.verdicts.values())
+    if n < 2:
+        return ""
+    if told.verdicts[told.verdict] == n:
+        words = {
+            "violation": f"All {n} gaps exceed the limit.",
+            "inconclusive": f"So it is for all {n} gaps.",
+            "not estimable": f"So it is for all {n} gaps.",
+            "within tolerance": f"All {n} gaps are within it.",
+        }
+        return words[told.verdict]
+    limit = "it" if told.verdicts["violation"] else "the limit"
+    words = {
+        "violation": ("exceeds the limit", "exceed the limit"),
+        "inconclusive": (f"may exceed {limit} or not",) * 2,
+        "not estimable": ("cannot be measured",) * 2,
+        "within tolerance": ("is within it", "are within it"),
+    }
+    parts = [f"{n} {words[name][n > 1]}" for name, n in told.verdicts.items() if n]
+    return f"Of all {n} gaps, {', '.join(parts)}."
+
+
+def _about_chance(told: AuditSummary) -> str:
+    if told.stands_corrected is not False:
+        return ""
+    n = sum(told.verdicts.values())
+    return f"Among {n} gaps, chance alone may show one like this: corrected for that, none is sure."
+
+
+def _about_groups(told: AuditSummary, min_count: float) -> str:
+    if told.groups_compared in (0, told.groups):
+        return ""
+    left_out = told.groups - told.groups_compared
+    has = "has" if left_out == 1 else "have"
+    return (
+        f"Compared are {told.groups_compared:,} of {told.groups:,} groups; {left_out:,} {has} "
+        f"fewer than {min_count:g} rows that count."
+    )
+
+
+def what_differs(criterion: str) -> str:
+    """A criterion as the quantity that differs between groups, in plain words.
+
+    Examples
+    --------
+    >>> what_differs("dp"), what_differs("equalized_odds")
+    ('selection rate', 'true or false positive rate')
+    """
+    if len(CRITERIA[criterion]) > 1:
+        return "true or false positive rate"
+    return TITLES[criterion].lower()
+
+
+def _points(value: float) -> str:
+    return f"{100 * value:.1f}"
