@@ -40,7 +40,7 @@ class Audit:
         ``groups``.
     groups : pandas.DataFrame
         A row per grouping, group and rate (and class, if there are more than two): ``by``,
-        ``group``, a column for each attribute (None where the grouping lacks it; ``group
+        ``group``, a column for each attribute (missing where the grouping lacks it; ``group
         (attribute)`` where its name is taken), ``of`` (the rate's name), ``count`` (rows),
         ``numerator``, ``denominator`` (sums of weights), ``effective`` (the rows that these are
         worth), ``rate``, ``lower``, ``upper`` (Wilson), ``difference`` (to the rate of all
@@ -55,6 +55,23 @@ class Audit:
     settings : AuditSettings
     notes : tuple of str
         What a reader should know.
+    metrics : pandas.DataFrame or None
+        A row per metric that was asked for, grouping (the first is "overall") and group:
+        ``metric``, ``by``, ``group``, a column for each attribute, ``count``, ``value``,
+        ``lower``, ``upper``, ``compared`` (False where fewer than ``min_count`` rows count, or
+        the metric is not defined). Probabilities with labels have "brier" and "calibration"
+        (share of the favorable label less the mean score) unasked.
+    metric_gaps : pandas.DataFrame or None
+        A row per metric and grouping: ``metric``, ``by``, ``gap``, ``lower``, ``upper``,
+        ``lowest``, ``lowest_value``, ``highest``, ``highest_value``, ``groups_compared``,
+        ``groups``. There is no verdict: the tolerance is one of rates.
+    calibration : pandas.DataFrame or None
+        With probabilities and labels, a row per grouping, group and bin of the scores: ``by``,
+        ``group``, a column for each attribute, ``score_from``, ``score_to``, ``count``,
+        ``mean_score``, ``observed`` (share of the favorable label), ``lower``, ``upper`` (Wilson).
+    gaps_within : pandas.DataFrame or None
+        With control features, the columns of ``gaps`` for each of their strata, which have
+        columns of their own, and ``count``, the rows of the stratum.
 
     Examples
     --------
@@ -87,6 +104,10 @@ class Audit:
     notes: tuple[str, ...]
     _counts: ConfusionCounts = field(repr=False)
     _tested: tuple[Tested, ...] = field(repr=False)
+    metrics: pd.DataFrame | None = None
+    metric_gaps: pd.DataFrame | None = None
+    calibration: pd.DataFrame | None = None
+    gaps_within: pd.DataFrame | None = None
 
     @cached_property
     def summary(self) -> AuditSummary:
@@ -294,9 +315,10 @@ class Audit:
 
         The keys, of ``schema_version`` 4: ``kind`` ("apfex.audit"), ``schema_version``,
         ``summary``, ``n_rows``, ``attributes``, ``settings``, ``notes``; ``gaps``, ``overall``,
-        ``groups``, ``worst`` and ``thresholds`` (or null) as lists of rows; ``counts``, from which
-        all of it follows (:meth:`apfex.rates.ConfusionCounts.to_dict`). A change of their meaning
-        raises the version.
+        ``groups`` and ``worst`` as lists of rows; ``thresholds``, ``metrics``, ``metric_gaps``,
+        ``calibration`` and ``gaps_within`` likewise, or null; ``counts``, from which all but these
+        follows (:meth:`apfex.rates.ConfusionCounts.to_dict`). A change of their meaning raises
+        the version.
         """
         return as_json(self, self._counts, indent)
 
@@ -304,8 +326,8 @@ class Audit:
     def from_json(text: str) -> Audit:
         """An audit from :meth:`to_json`, computed again from its counts.
 
-        Notes and ``thresholds`` are those that were stored. Scores are not stored, so that
-        :meth:`rates_by_threshold` is gone.
+        Notes, ``thresholds``, ``metrics``, ``metric_gaps``, ``calibration`` and ``gaps_within`` are
+        those that were stored. Scores are not stored, so that :meth:`rates_by_threshold` is gone.
         """
         return read_json(text)
 

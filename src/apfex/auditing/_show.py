@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Style = Callable[[object], str]
 Names = Callable[[Iterable[object]], Mapping[Any, str]]
 """How the names of one column are written, so that those that differ look different."""
-_NUMBERS = {"gap", "noise floor", "p adjusted", "rows", "favored", "to overall"}
+_NUMBERS = {"all rows", "gap", "noise floor", "p adjusted", "rows", "favored", "to overall"}
 _COLOURS = {"violation": "C3", "within tolerance": "C2", "inconclusive": "C7"}
 _JOINER = "\u200d"  # holds emoji together
 
@@ -35,6 +35,7 @@ def as_text(audit: Audit, most_gaps: int = 8, most_groups: int = 5) -> str:
     tables = [
         _gaps_table(audit, most_gaps, _readable),
         _worst_table(audit, most_groups, _readable),
+        *_more_tables(audit, most_gaps, _readable),
     ]
     summary = textwrap.fill(printable(audit.summary.text), 100, break_long_words=False)
     parts = [summary, _head_of(audit, printable), *map(_aligned, tables)]
@@ -43,7 +44,7 @@ def as_text(audit: Audit, most_gaps: int = 8, most_groups: int = 5) -> str:
 
 def as_markdown(audit: Audit, max_rows: int) -> str:
     """The summary and tables; names cannot leave their cell."""
-    tables = [make(audit, max_rows, _each(_in_markdown)) for make in (_gaps_table, _worst_table)]
+    tables = _all_tables(audit, max_rows, _each(_in_markdown))
     summary = f"**{_in_markdown(audit.summary.text)}**"
     parts = [summary, _head_of(audit, _in_markdown), *map(_pipes, tables)]
     parts += ["\n".join(f"- {_in_markdown(note)}" for note in audit.notes)] if audit.notes else []
@@ -52,7 +53,7 @@ def as_markdown(audit: Audit, max_rows: int) -> str:
 
 def as_html(audit: Audit, max_rows: int) -> str:
     """A ``section`` with the summary, tables and the notes."""
-    tables = [make(audit, max_rows, _each(_escaped)) for make in (_gaps_table, _worst_table)]
+    tables = _all_tables(audit, max_rows, _each(_escaped))
     notes = "".join(f"<li>{_escaped(note)}</li>" for note in audit.notes)
     return "\n".join(
         [
@@ -109,6 +110,80 @@ class TextTable:
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     left_out: str
+
+
+def _all_tables(audit: Audit, most: int, names: Names) -> list[TextTable]:
+    tables = [_gaps_table(audit, most, names), _worst_table(audit, most, names)]
+    return [*tables, *_more_tables(audit, most, names)]
+
+
+def _more_tables(audit: Audit, most: int, names: Names) -> list[TextTable]:
+    """Metrics and strata, where they were asked for."""
+    tables = []
+    if audit.metric_gaps is not None:
+        tables.append(_metrics_table(audit, most, names))
+    if audit.gaps_within is not None:
+        tables.append(_strata_table(audit, most, names))
+    return tables
+
+
+def _metrics_table(audit: Audit, most: int, names: Names) -> TextTable:
+    """The gap of each metric, and the groups at its ends."""
+    metrics, gaps = audit.metrics, audit.metric_gaps
+    assert metrics is not None
+    assert gaps is not None
+    everyone = metrics[metrics["by"] == "overall"].set_index("metric")["value"]
+    shown = gaps.head(most).to_dict("records")
+    texts = {
+        column: names(row[column] for row in shown)
+        for column in ("metric", "by", "lowest", "highest")
+    }
+    rows = [
+        [
+            texts["metric"][row["metric"]],
+            texts["by"][row["by"]],
+            _number(everyone[row["metric"]]),
+            _number(row["gap"]),
+            _between(row["lower"], row["upper"]),
+            *(
+                "-" if _unknown(row["gap"]) else f"{texts[end][row[end]]} {row[f'{end}_value']:.3f}"
+                for end in ("lowest", "highest")
+            ),
+            f"{row['groups_compared']:,} of {row['groups']:,}",
+        ]
+        for row in shown
+    ]
+    columns = ("metric", "by", "all rows", "gap", "interval", "lowest", "highest")
+    more = _left_out(len(gaps), most, ".metric_gaps; every group is in .metrics")
+    return TextTable("Metrics by group", (*columns, "groups compared"), rows, more)
+
+
+def _strata_table(audit: Audit, most: int, names: Names) -> TextTable:
+    """Gaps within strata, the worst first."""
+    assert audit.gaps_within is not None
+    gaps = worst_first(audit.gaps_within)
+    controls = list(gaps.columns[: list(gaps.columns).index("count")])
+    shown = gaps.head(most).to_dict("records")
+    texts = {column: names(row[column] for row in shown) for column in [*controls, "by"]}
+    rows = [
+        [
+            *(texts[column][row[column]] for column in controls),
+            f"{row['count']:,}",
+            row["criterion"],
+            texts["by"][row["by"]],
+            _number(row["gap"]),
+            _between(row["lower"], row["upper"]),
+            f"{row['groups_compared']:,} of {row['groups']:,}",
+            row["verdict"],
+        ]
+        for row in shown
+    ]
+    heads = names(controls)
+    columns = [*(heads[name] for name in controls), "rows", "criterion", "by", "gap", "interval"]
+    columns += ["groups compared", "verdict"]
+    return TextTable(
+        "Gaps within strata", columns, rows, _left_out(len(gaps), most, ".gaps_within")
+    )
 
 
 def _gaps_table(audit: Audit, most: int, names: Names) -> TextTable:

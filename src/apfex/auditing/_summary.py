@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+import pandas as pd
 
 from apfex.auditing._verdicts import (
     VERDICTS,
@@ -57,6 +58,9 @@ class AuditSummary:
     stands_corrected : bool or None
         Whether a violation is left once all gaps are taken together (Holm); None for any other
         verdict.
+    stratum : str or None
+        Where no gap of all rows is a violation, but one within a stratum of control features: the
+        stratum of that row of ``gaps_within``. Groups are not named then.
     groups_compared, groups : int
         Groups of that row that are compared, and all of them.
     verdicts : mapping from verdict to int
@@ -89,6 +93,7 @@ class AuditSummary:
     high_rate: float
     few_cases: bool
     stands_corrected: bool | None
+    stratum: str | None
     groups_compared: int
     groups: int
     verdicts: Mapping[str, int]
@@ -121,6 +126,7 @@ def summarize(audit: Audit, tested: Sequence[Tested]) -> AuditSummary:
         "high_rate": pair.high_rate,
         "few_cases": pair.rests_on is not None,
         "stands_corrected": stands,
+        "stratum": None,
         "groups_compared": one.groups_compared,
         "groups": one.n_groups,
         "verdicts": found,
@@ -134,7 +140,23 @@ def summarize(audit: Audit, tested: Sequence[Tested]) -> AuditSummary:
         _about_chance(told),
         _about_groups(told, audit.settings.min_count),
     ]
-    return AuditSummary(text=" ".join(filter(None, sentences)), **facts)
+    text = " ".join(filter(None, sentences))
+    if audit.gaps_within is None:
+        return AuditSummary(text=text, **facts)
+    strata = _Strata.of(audit.gaps_within)
+    if verdict == "violation" or strata.worst["verdict"] != "violation":
+        return AuditSummary(text=f"{text} {strata.count()}", **facts)
+    row = strata.worst
+    names = ("verdict", "criterion", "by", "gap", "lower", "upper", "groups_compared", "groups")
+    facts |= {name: row[name] for name in names}
+    facts |= {"excess": row["gap"] - limit, "stratum": strata.name}
+    first = (
+        f"The gap exceeds the limit within strata: within {strata.name}, the "
+        f"{what_differs(row['criterion'])} by {row['by']} differs by {_points(row['gap'])} points, "
+        f"{_points(facts['excess'])} more than the limit of {100 * limit:g} points, and by at "
+        f"least {_points(row['lower'])} with {100 * audit.settings.confidence:g}% confidence."
+    )
+    return AuditSummary(text=f"{first} {strata.count()} Over all strata: {text}", **facts)
 
 
 @final
@@ -264,6 +286,33 @@ def _about_groups(told: AuditSummary, min_count: float) -> str:
         f"Compared are {told.groups_compared:,} of {told.groups:,} groups; {left_out:,} {has} "
         f"fewer than {min_count:g} rows that count."
     )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Strata:
+    """The worst gap within strata, and in how many of them one exceeds the limit."""
+
+    controls: Sequence[str]
+    worst: Mapping[Any, Any]
+    above: int
+    n: int
+
+    @staticmethod
+    def of(within: pd.DataFrame) -> _Strata:
+        controls = list(within.columns[: list(within.columns).index("count")])
+        parts = within.assign(_above=within["verdict"] == "violation")
+        above = parts.groupby(controls, sort=False, dropna=False)["_above"].any()
+        worst = worst_first(within).iloc[0].to_dict()
+        return _Strata(controls, worst, int(above.sum()), len(above))
+
+    @property
+    def name(self) -> str:
+        return ", ".join(f"{name}={self.worst[name]}" for name in self.controls)
+
+    def count(self) -> str:
+        some = f"{self.above} of the {self.n}" if self.above else f"none of the {self.n}"
+        return f"Within {some} strata of {' x '.join(self.controls)} a gap exceeds the limit."
 
 
 def what_differs(criterion: str) -> str:
