@@ -7,8 +7,10 @@ audit can be made wherever rows can be counted, stored as JSON and read again.
 
 from apfex.auditing._audit import audit, audit_counts, audit_rows
 from apfex.auditing._diff import AuditChange
+from apfex.auditing._estimates import column_of
 from apfex.auditing._result import Audit
 from apfex.auditing._settings import AuditSettings, groupings_of
+from apfex.auditing._strata import MOST_STRATA
 from apfex.auditing._summary import AuditSummary
 from apfex.auditing._verdicts import VERDICTS, Verdict, holm, worst_first
 

@@ -266,7 +266,7 @@ def _number(value: Any) -> str:
 
 def _between(low: Any, high: Any) -> str:
     """An interval."""
-    return "-" if _unknown(low) else f"{low:.3f} to {high:.3f}"
+    return "-" if _unknown(low) else f"{low:.3f} to {_number(high)}"
 
 
 def _share(value: Any) -> str:

@@ -13,7 +13,8 @@ from apfex.groups import Groups
 from apfex.metrics import Inputs
 from apfex.rates import ConfusionCounts, count_rows
 
-_MOST_STRATA = 200
+MOST_STRATA = 200
+"""Strata beyond which an audit refuses: nobody compares them."""
 _NOTED = 4
 
 
@@ -24,9 +25,9 @@ def check_strata(strata: Groups, n: int) -> None:
             f"control_features must have one entry per row of y_pred ({n}), got "
             f"{len(strata.codes)}."
         )
-    if len(strata) > _MOST_STRATA:
+    if len(strata) > MOST_STRATA:
         raise ValueError(
-            f"control_features must form at most {_MOST_STRATA} strata, got {len(strata):,}; put "
+            f"control_features must form at most {MOST_STRATA} strata, got {len(strata):,}; put "
             "numbers into bins, merge levels or leave a column out."
         )
 

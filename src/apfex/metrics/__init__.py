@@ -38,6 +38,7 @@ __all__ = [
     "gap_interval",
     "group_rates",
     "npv_gap",
+    "of_scores",
     "ppv_gap",
     "tnr_gap",
     "tpr_gap",
