@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import f1_score, precision_score, roc_auc_score
-from tests.auditing.rows import rows
+from tests.auditing.rows import audit, rows
 
-from apfex import audit
 from apfex.auditing import Audit
 from apfex.metrics import of_scores
 
@@ -153,7 +152,7 @@ def test_calibration_is_a_table_of_bins(weighted):
     for by in ("sex", "sex x race"):
         assert bins[bins["by"] == by]["count"].sum() == 1000
     row = bins[bins["group"] == "sex=F"].iloc[2]
-    kept = (table["sex"] == "F") & (p >= row["score_from"]) & (p < row["score_to"])
+    kept = (table["sex"] == "F").to_numpy() & (p >= row["score_from"]) & (p < row["score_to"])
     ones = np.ones(kept.sum()) if weight is None else weight[kept]
     assert row["count"] == kept.sum()
     assert row["mean_score"] == pytest.approx(np.average(p[kept], weights=ones))

@@ -1,5 +1,7 @@
 """Labels and decisions: 0 and 1 as they are, anything else by what the user says."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -99,7 +101,7 @@ def test_the_other_outcome_has_a_name(values, positive, negative):
     assert one(values, positive).negative == negative
 
 
-def decisions(predicted, label=None, **options):
+def decisions(predicted, label=None, **options) -> Any:
     columns = {"prediction": pd.Series(predicted, name="decision")}
     if label is not None:
         columns["label"] = pd.Series(label, name="repaid")

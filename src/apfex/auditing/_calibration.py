@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -52,7 +51,7 @@ def calibration_table(data: Inputs, confidence: float) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def _who(groups: Groups | None, all_groups: Groups) -> dict[str, Sequence[Any]]:
+def _who(groups: Groups | None, all_groups: Groups) -> dict[str, Any]:
     """Columns that tell the groups apart."""
     names = all_groups.attributes
     if groups is None:

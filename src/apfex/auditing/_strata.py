@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -60,7 +61,7 @@ def gaps_within(
             classes=data.classes,
             favorable=favorable,
         )
-        gaps = gaps_of(counts)
+        gaps: Any = gaps_of(counts)
         if gaps["gap"].isna().all():
             small.append(name)
         gaps.insert(0, "count", len(rows))

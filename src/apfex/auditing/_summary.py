@@ -109,7 +109,8 @@ def summarize(audit: Audit, tested: Sequence[Tested]) -> AuditSummary:
         pair = _surest(one)
         bounds = [(other, limit) for other in tested]
         stands = any(surely_above(bounds, audit.settings.confidence))
-    found = {name: int((audit.gaps["verdict"] == name).sum()) for name in VERDICTS}
+    all_verdicts = audit.gaps["verdict"].tolist()
+    found = {name: all_verdicts.count(name) for name in VERDICTS}
     facts: dict[str, Any] = {
         "verdict": verdict,
         "criterion": one.criterion,
@@ -302,7 +303,7 @@ class _Strata:
     def of(within: pd.DataFrame) -> _Strata:
         controls = list(within.columns[: list(within.columns).index("count")])
         parts = within.assign(_above=within["verdict"] == "violation")
-        above = parts.groupby(controls, sort=False, dropna=False)["_above"].any()
+        above: Any = parts.groupby(controls, sort=False, dropna=False)["_above"].any()
         worst = worst_first(within).iloc[0].to_dict()
         return _Strata(controls, worst, int(above.sum()), len(above))
 

@@ -244,7 +244,7 @@ def _show_metrics(audit: Audit, screen: Screen) -> None:
     metrics, gaps = audit.metrics, audit.metric_gaps
     if metrics is None or gaps is None:
         return
-    everyone = metrics[metrics["by"] == "overall"].set_index("metric")["value"]
+    everyone: Any = metrics[metrics["by"] == "overall"].set_index("metric")["value"]
     rows = gaps.head(_MOST_METRICS).to_dict("records")
     names = {
         column: _names(screen, (row[column] for row in rows))

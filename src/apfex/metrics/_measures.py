@@ -93,7 +93,7 @@ class Measure:
             ones = np.ones(len(y)) if weight is None else weight
             return [own((y, predicted, ones), confidence) for confidence in confidences]
         whole, spread, freedom = _jackknife(self, y, predicted, weight)
-        halves = [t.ppf(0.5 + one / 2, freedom) * spread for one in confidences]
+        halves = [float(t.ppf(0.5 + one / 2, freedom)) * spread for one in confidences]
         return [(whole - half, whole + half) for half in halves]
 
 
@@ -332,11 +332,11 @@ def _auc_interval(rows: _Rows, confidence: float) -> tuple[float, float]:
     def excess(theta: float) -> float:
         tail = (1 - theta) / (2 - theta) + theta / (1 + theta)
         spread = theta * (1 - theta) * (1 + mean * tail) / (m * n)
-        return (found - theta) ** 2 - z**2 * max(spread, 0.0)
+        return float((found - theta) ** 2 - z**2 * max(spread, 0.0))
 
     tiny = 1e-9  # at 0 and 1 themselves there is no spread, and another root
-    low = 0.0 if found <= tiny else brentq(excess, 0.0, found - tiny)
-    high = 1.0 if found >= 1 - tiny else brentq(excess, found + tiny, 1.0)
+    low: Any = 0.0 if found <= tiny else brentq(excess, 0.0, found - tiny)
+    high: Any = 1.0 if found >= 1 - tiny else brentq(excess, found + tiny, 1.0)
     return float(low), float(high)
 
 
@@ -400,5 +400,5 @@ def _jackknife(
         kept = dealt != block
         rest = None if weight is None else weight[kept]
         parts.append(measure.value(y[kept], predicted[kept], rest))
-    spread = np.sqrt((blocks - 1) / blocks * np.square(parts - np.mean(parts)).sum())
+    spread = np.sqrt((blocks - 1) / blocks * np.square(np.array(parts) - np.mean(parts)).sum())
     return whole, float(spread) if spread > 0 else float("nan"), blocks - 1

@@ -312,7 +312,7 @@ def _read_score(column: pd.Series) -> np.ndarray:
 
 
 def _read_groups(
-    frame: pd.DataFrame,
+    frame: Any,
     sensitive: Sequence[str],
     control: Sequence[str],
     settings: AuditFileSettings,

@@ -104,7 +104,8 @@ def read_decisions(
         if positive_prediction is not None:
             return *_read_apart(columns, positive, positive_prediction), None
         if "label" in columns:
-            _check_words(*(_Values.of(*column) for column in columns.items()), positive)
+            label_values = _Values.of("label", columns["label"])
+            _check_words(_Values.of("prediction", predicted), label_values, positive)
         decided, *label = read_outcomes(columns, positive)
         return decided, label[0] if label else None, None
     if positive_prediction is not None:
