@@ -74,6 +74,16 @@ def test_within_the_limit_says_how_far():
     )
 
 
+def test_within_the_limit_is_about_the_gap_nearest_to_it():
+    generator = np.random.default_rng(0)
+    table = {"g": generator.choice(["a", "b"], 20_000), "h": ["c"] * 400 + ["d"] * 19_600}
+    decided = np.tile([0, 1], 10_000)
+    found = audit(None, decided, sensitive_features=table, criteria="dp", tolerance=0.2)
+    assert found.summary.verdict == "within tolerance"
+    assert found.summary.upper == found.gaps["upper"].max()
+    assert "the gap nearest to it, of the selection rate by g x h" in found.summary.text
+
+
 def test_groups_that_are_not_compared_are_said():
     found = of([20_000, 20_000, 4], [6000, 6100, 0])
     assert found.gaps[["groups_compared", "groups"]].to_numpy().tolist() == [[2, 3]]
@@ -91,6 +101,9 @@ def test_a_few_cases_are_told():
     assert "this rests on 4 of 10 rows of g=a." in summary.text
     other = of([10, 4000], [6, 4000]).summary
     assert "this rests on 4 of 10 rows of g=a." in other.text
+    assert of([10, 4000], [4, 0]).notes == (
+        "Violations that rest on fewer than 5 cases: dp by g (4 of 10 rows of g=a).",
+    )
     # None of 4,000 is no small number of cases.
     assert not of([100, 4000], [60, 0]).summary.few_cases
 

@@ -21,6 +21,7 @@ from apfex.auditing._metrics import (
 from apfex.auditing._result import Audit
 from apfex.auditing._settings import AuditSettings, check_size, groupings_of
 from apfex.auditing._strata import check_strata, gaps_within
+from apfex.auditing._summary import few_cases
 from apfex.auditing._thresholds import threshold_gaps
 from apfex.auditing._verdicts import gaps_frame, tested_gap, with_fine_p_value
 from apfex.groups import Groups, grouping_name, make_groups
@@ -259,7 +260,11 @@ def audit_counts(
         overall=pd.concat(overall, ignore_index=True),
         thresholds=threshold_gaps(scores, settings) if scores else None,
         settings=settings,
-        notes=(*notes, *_notes(counts, settings, [table for table, _ in measured.values()])),
+        notes=(
+            *notes,
+            *_notes(counts, settings, [table for table, _ in measured.values()]),
+            *few_cases(tested, settings.tolerance),
+        ),
         _counts=counts,
         _tested=tuple(tested),
     )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _FEW_CASES = 5
 """Cases below which a reader is told how many a rate rests on."""
+_NOTED = 4
 
 
 @final
@@ -40,7 +41,7 @@ class AuditSummary:
         The same in two to four sentences; the first holds the verdict.
     criterion, by : str
         The row of ``gaps`` that it is about: of those with this verdict the one with the largest
-        lower end.
+        lower end, or upper end where all are within the limit.
     gap, lower, upper : float
         Of that row; NaN where it is not estimable.
     limit : float
@@ -101,8 +102,7 @@ class AuditSummary:
 
 def summarize(audit: Audit, tested: Sequence[Tested]) -> AuditSummary:
     """Find the worst row of the gaps, and say it."""
-    row = worst_first(audit.gaps).iloc[0]
-    one, limit = tested[int(str(row.name))], audit.settings.tolerance
+    one, limit = tested[_place_of_worst(audit.gaps)], audit.settings.tolerance
     verdict = verdict_of(one.interval.lower, one.interval.upper, limit)
     pair, stands = _Pair(), None
     if verdict == "violation":
@@ -136,7 +136,7 @@ def summarize(audit: Audit, tested: Sequence[Tested]) -> AuditSummary:
     sentences = [
         _about_everyone(audit),
         _about_the_gap(told, pair, audit.settings.min_count),
-        pair.rests_on or "",
+        f"Mind that this rests on {pair.rests_on}." if pair.rests_on else "",
         _about_all(told),
         _about_chance(told),
         _about_groups(told, audit.settings.min_count),
@@ -160,10 +160,33 @@ def summarize(audit: Audit, tested: Sequence[Tested]) -> AuditSummary:
     return AuditSummary(text=f"{first} {strata.count()} Over all strata: {text}", **facts)
 
 
+def _place_of_worst(gaps: pd.DataFrame) -> int:
+    """The row that the headline is about; where all are within the limit, that nearest to it."""
+    order = worst_first(gaps)
+    if order["verdict"].iloc[0] == "within tolerance":
+        order = order.sort_values("upper", ascending=False, kind="stable")
+    return int(order.index.tolist()[0])
+
+
+def few_cases(tested: Sequence[Tested], limit: float) -> list[str]:
+    """A note of the violations that rest on fewer than five cases."""
+    found = []
+    for one in tested:
+        if one.interval.lower > limit:
+            cases = _surest(one).rests_on
+            found += [f"{one.criterion} by {one.by} ({cases})"] if cases else []
+    if not found:
+        return []
+    more = f" and {len(found) - _NOTED} more" if len(found) > _NOTED else ""
+    return [
+        f"Violations that rest on fewer than {_FEW_CASES} cases: {'; '.join(found[:_NOTED])}{more}."
+    ]
+
+
 @final
 @dataclass(frozen=True)
 class _Pair:
-    """Two groups that surely lie apart, and a word where that rests on a few cases."""
+    """Two groups that surely lie apart, and the cases that it rests on where these are few."""
 
     low: str | None = None
     low_rate: float = math.nan
@@ -199,14 +222,14 @@ def _surest(one: Tested) -> _Pair:
 
 
 def _rests_on(table: GroupRates, code: int, low: int, high: int) -> str | None:
-    """A word on cases that are few: those above in the higher group, those below in the lower."""
+    """Cases that are few: positive ones of the higher group, negative ones of the lower."""
     x, n = table.successes[code], table.totals[code]
     few = [
         f"{cases} of {total} rows of {table.counts.names[place]}"
         for cases, total, place in ((n[low] - x[low], n[low], low), (x[high], n[high], high))
         if cases < _FEW_CASES
     ]
-    return f"Mind that this rests on {' and on '.join(few)}." if few else None
+    return " and on ".join(few) if few else None
 
 
 def _about_everyone(audit: Audit) -> str:
@@ -241,9 +264,9 @@ def _about_the_gap(told: AuditSummary, pair: _Pair, min_count: float) -> str:
             f"Too few rows to measure the gap: for {name} fewer than two groups have "
             f"{min_count:g} rows that count."
         )
-    most = "largest gap" if sum(told.verdicts.values()) > 1 else "gap"
+    which = "the gap nearest to it" if sum(told.verdicts.values()) > 1 else "the gap"
     return (
-        f"Within the limit of {limit}: the {most}, of {name}, is {gap} points, and at most "
+        f"Within the limit of {limit}: {which}, of {name}, is {gap} points, and at most "
         f"{_points(told.upper)} {sure}."
     )
 
@@ -255,8 +278,8 @@ def _about_all(told: AuditSummary) -> str:
     if told.verdicts[told.verdict] == n:
         words = {
             "violation": f"All {n} gaps exceed the limit.",
-            "inconclusive": f"So it is for all {n} gaps.",
-            "not estimable": f"So it is for all {n} gaps.",
+            "inconclusive": f"The same holds for all {n} gaps.",
+            "not estimable": f"The same holds for all {n} gaps.",
             "within tolerance": f"All {n} gaps are within it.",
         }
         return words[told.verdict]

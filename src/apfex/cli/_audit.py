@@ -189,7 +189,7 @@ def _show_gaps(audit: Audit, screen: Screen) -> None:
         f"{settings.tolerance:g}{_left_out(len(gaps), _MOST_GAPS)}"
     )
     screen.table(
-        ["criterion", "by", "gap", "noise floor", "compared", "verdict"],
+        ["criterion", "by", "gap", "noise", "compared", "verdict"],
         [
             [
                 row["criterion"],
