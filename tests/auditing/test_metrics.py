@@ -225,7 +225,7 @@ def test_strata_that_are_too_small_are_said():
     region[:3] = "east"
     found = audit(None, decided, sensitive_features=sex, criteria="dp", control_features=region)
     assert found.notes[-1] == (
-        "1 of 3 strata are too small to compare any groups: attribute0=east."
+        "In 1 of 3 strata no two groups have enough rows to be compared: attribute0=east."
     )
     with pytest.raises(ValueError, match="at most 200 strata, got 400"):
         audit(None, decided, sensitive_features=sex, criteria="dp", control_features=range(400))

@@ -81,6 +81,6 @@ def _too_small(small: list[str], n: int) -> list[str]:
         return []
     more = f" and {len(small) - _NOTED} more" if len(small) > _NOTED else ""
     return [
-        f"{len(small)} of {n} strata are too small to compare any groups: "
+        f"In {len(small)} of {n} strata no two groups have enough rows to be compared: "
         f"{'; '.join(small[:_NOTED])}{more}."
     ]
