@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apfex.plain import jsonable, printable
+from apfex.plain import jsonable, printable, told_apart
 
 
 @given(st.text())
@@ -57,3 +57,12 @@ def test_it_imports_nothing_heavy():
     code = "import sys, apfex.plain; print([m for m in ('numpy', 'pandas') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_names_that_would_be_cut_alike_stay_whole():
+    names = ["region of the north", "region of the south", "a region of nothing else", None]
+    shown = told_apart(names, 12)
+    assert len(set(shown.values())) == len(names)
+    assert shown["region of the north"] == "region of the north"
+    assert shown["a region of nothing else"] == "a region of…"
+    assert told_apart(names, None)["a region of nothing else"] == "a region of nothing else"

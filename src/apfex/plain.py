@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -35,6 +36,19 @@ def printable(text: object, most: int | None = None) -> str:
         mark if mark.isprintable() or mark == _JOINER else ascii(mark)[1:-1] for mark in str(text)
     )
     return safe if most is None or len(safe) <= most else safe[: most - 1] + "…"
+
+
+def told_apart(names: Iterable[object], most: int | None) -> dict[Any, str]:
+    """Names for one table, each :func:`printable`; those that would be cut alike stay whole.
+
+    Examples
+    --------
+    >>> told_apart(["a long name", "a long word", "another long name"], 8)
+    {'a long name': 'a long name', 'a long word': 'a long word', 'another long name': 'another…'}
+    """
+    cut = {name: printable(name, most) for name in dict.fromkeys(names)}
+    seen = Counter(cut.values())
+    return {name: text if seen[text] == 1 else printable(name) for name, text in cut.items()}
 
 
 def jsonable(value: Any, *, strict: bool = False, where: str = "value") -> Any:

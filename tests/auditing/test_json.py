@@ -25,7 +25,9 @@ def test_unknown_numbers_are_null():
     decided, table = counts([50, 5], [10, 2])
     content = strict(audit(None, decided, sensitive_features=table, criteria="dp").to_json())
     assert content["kind"] == "apfex.audit"
-    assert content["schema_version"] == 3
+    assert content["schema_version"] == 4
+    assert content["summary"]["verdict"] == "not estimable"
+    assert content["summary"]["gap"] is None
     gap = content["gaps"][0]
     assert gap["gap"] is None
     assert gap["p_adjusted"] is None
@@ -68,7 +70,7 @@ def test_levels_of_any_kind_become_text():
     [
         (lambda text: text[:50], "text must be JSON"),
         (lambda _: "[1]", "text must be an audit"),
-        (lambda text: text.replace('"schema_version": 3', '"schema_version": 2'), "got 2; read it"),
+        (lambda text: text.replace('"schema_version": 4', '"schema_version": 3'), "got 3; read it"),
         (lambda text: text.replace('"counts"', '"other"'), "damaged"),
         (lambda text: text.replace('"thresholds": null', '"thresholds": [{}]'), "damaged"),
         (lambda text: text.replace('"thresholds": null', '"thresholds": [5]'), "damaged"),

@@ -112,7 +112,8 @@ def test_the_order_of_rows_does_not_matter(seed):
     call = {"criteria": "dp", "min_count": 1}
     one = audit(y, decided, sensitive_features=table, **call)
     other = audit(y[order], decided[order], sensitive_features=table.iloc[order].to_numpy(), **call)
-    assert one.gaps.drop(columns="by").equals(other.gaps.drop(columns="by"))
+    named = ["by", "lowest", "highest"]  # the second table has no names of attributes
+    assert one.gaps.drop(columns=named).equals(other.gaps.drop(columns=named))
     assert one.groups["rate"].equals(other.groups["rate"])
     assert len(weight) == 120
 

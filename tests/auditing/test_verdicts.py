@@ -23,6 +23,12 @@ COLUMNS = [
     "p_value",
     "p_adjusted",
     "verdict",
+    "lowest",
+    "lowest_rate",
+    "highest",
+    "highest_rate",
+    "groups_compared",
+    "groups",
 ]
 
 

@@ -120,8 +120,18 @@ def test_nobody_who_fares_as_well_is_driven_at_any_confidence(sizes, successes):
 
 def test_a_small_group_is_driven_where_it_is_clear():
     decided, table = counts([12, 1000], [2, 950])
+    table = {"g": table["g"], "h": np.tile(["c"], 1012)}
     worst = audit(None, decided, sensitive_features=table, criteria="dp").worst(1)
     assert worst[["driver", "others"]].to_numpy().tolist() == [["g", 0.95]]
+
+
+def test_one_attribute_alone_drives_nothing():
+    decided, table = counts([200, 200], [50, 150])
+    found = audit(None, decided, sensitive_features=table, criteria="dp")
+    assert found.worst()["driver"].isna().all()
+    assert "driven by" not in str(found)
+    two = {"g": table["g"], "h": np.tile(["c", "d"], 200)}
+    assert "driven by" in str(audit(None, decided, sensitive_features=two, criteria="dp"))
 
 
 def test_a_driver_is_a_difference_that_its_interval_tells():
@@ -144,11 +154,37 @@ def test_a_large_group_that_fares_well_is_not_among_the_worst():
     assert "g=e" not in str(found)
 
 
-def test_the_ranking_is_that_of_the_shrunken_rates():
+def test_worst_first_is_sorted_by_what_is_shown():
     decided, table = planted(6000)
+    worst = audit(None, decided, sensitive_features=table, criteria="dp").worst(300)
+    assert worst["clearly_below"].is_monotonic_decreasing
+    for _, part in worst.groupby("clearly_below"):
+        assert part["favored"].is_monotonic_increasing
+
+
+def test_who_is_clearly_below_comes_first():
+    decided, table = counts([3, 400, 400, 400], [0, 120, 80, 240])
+    found = audit(None, decided, sensitive_features=table, criteria="dp", min_count=1)
+    worst = found.worst()
+    assert worst["group"].tolist() == ["g=c", "g=b", "g=a", "g=d"]
+    assert worst["clearly_below"].tolist() == [True, True, False, False]
+    assert found.n_worse_off == 2
+    lines = [line.split() for line in str(found).splitlines()[-3:]]
+    assert [(cells[0], cells[-1]) for cells in lines] == [("c", "yes"), ("b", "yes"), ("a", "no")]
+
+
+def test_attributes_are_columns_of_their_own():
+    decided, table = planted(6000)
+    table = table.rename(columns={"sex": "group"}).astype({"region": float})
+    table.loc[:99, "region"] = np.nan
     found = audit(None, decided, sensitive_features=table, criteria="dp")
-    shrunken = found.groups.query("by == 'sex x region x age'").set_index("group")["shrunken"]
-    assert shrunken[found.worst(300)["group"]].is_monotonic_increasing
+    first = found.worst(1).iloc[0]
+    named = f"group={first['group (attribute)']}, region={first['region']}, age={first['age']}"
+    assert first["group"] == named
+    assert "<missing>" in set(found.groups["region"])
+    alone = found.groups[found.groups["by"] == "age"]
+    assert alone["age"].tolist() == ["a", "b", "c", "d", "e"]
+    assert alone[["group (attribute)", "region"]].isna().all(axis=None)
 
 
 def test_chance_among_many_groups_makes_nobody_clearly_worse_off():

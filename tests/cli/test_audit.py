@@ -1,6 +1,9 @@
 """``audit``: the same figures as the library, a gate, and no guesses."""
 
 import json
+import re
+import shlex
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -220,3 +223,132 @@ def test_one_group_is_none(apfex, tmp_path):
     (tmp_path / "d.csv").write_text("g,d\na,1\na,0\n")
     said = apfex("audit", tmp_path / "d.csv", "--prediction", "d", "--sensitive", "g")
     assert (said.code, "--sensitive must tell groups apart" in said.err) == (2, True)
+
+
+@pytest.fixture
+def worded(tmp_path, monkeypatch):
+    """Decisions and labels in different words, in the folder where commands are typed."""
+    rng = np.random.default_rng(0)
+    sex = rng.choice(["female", "male"], 900)
+    p = rng.random(900)
+    frame = pd.DataFrame({"sex": sex, "race": rng.choice(["a", "b"], 900), "p": p})
+    frame["age"] = rng.integers(18, 80, 900)
+    decided = p + 0.3 * (sex == "male") > 0.6
+    frame["decision"] = np.where(decided, "approved", "declined")
+    frame["repaid"] = np.where(rng.random(900) < p, "Y", "N")
+    frame.to_csv(tmp_path / "decisions.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+DECIDED = ["--prediction", "decision", "--positive-prediction", "approved"]
+LABELLED = [*DECIDED, "--label", "repaid", "--positive", "Y"]
+
+
+@pytest.mark.usefixtures("worded")
+def test_the_command_of_the_readme_works_as_printed(apfex):
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    command = re.search(r"^apfex (audit decisions.csv .*(?:\n    .*)+)", text, flags=re.M)
+    assert command
+    said = apfex(*shlex.split(command[1].replace("\\\n", " "), comments=True))
+    assert said.code == 1
+    assert "decision, positive: approved" in said.out
+    assert "repaid, positive: Y" in said.out
+    assert "HIT   dp_gap.lower > 0.05" in said.out
+
+
+@pytest.mark.usefixtures("worded")
+def test_the_worst_verdict_comes_first(apfex):
+    said = apfex("audit", "decisions.csv", *LABELLED, "--sensitive", "sex,race")
+    assert said.out.startswith("The gap exceeds the limit: ")
+    document = json.loads(
+        apfex("audit", "decisions.csv", *LABELLED, "--sensitive", "sex,race", "--json").out
+    )
+    summary = document["audit"]["summary"]
+    assert said.out.startswith(summary["text"])
+    assert summary["verdict"] == "violation"
+    assert "2 of 2" in said.out
+    assert "Nothing is written; for a page and JSON add --out FOLDER." in said.out
+
+
+@pytest.mark.usefixtures("worded")
+def test_words_that_differ_are_told_with_what_helps(apfex):
+    plain = ["--prediction", "decision", "--label", "repaid", "--sensitive", "sex"]
+    said = apfex("audit", "decisions.csv", *plain)
+    assert said.code == 2
+    options = said.err.rstrip().rpartition("for instance ")[2]
+    assert options == "--positive-prediction approved --positive Y"
+    assert apfex("audit", "decisions.csv", *plain, *shlex.split(options)).code == 0
+
+
+@pytest.mark.usefixtures("worded")
+def test_metrics_scores_and_strata_are_typed(apfex):
+    arguments = ["audit", "decisions.csv", *LABELLED, "--sensitive", "sex,race", "--score", "p"]
+    arguments += ["--metrics", "auc,precision", "--control", "age", "--bin", "age=40"]
+    said = apfex(*arguments)
+    assert said.code == 0
+    assert "Metrics by group" in said.out
+    assert "Gaps within strata" in said.out
+    assert "40 and over" in said.out
+    found = json.loads(apfex(*arguments, "--json").out)["audit"]
+    assert {row["metric"] for row in found["metrics"]} == {
+        "auc",
+        "precision",
+        "brier",
+        "calibration",
+    }
+    assert {row["age"] for row in found["gaps_within"]} == {"under 40", "40 and over"}
+    assert found["calibration"]
+    assert found["thresholds"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--metrics", "auc"], "--metrics auc needs a column with scores of the positive label: "),
+        (["--metrics", "acu"], "there is no 'acu'; did you mean 'auc'?"),
+        (["--score", "race"], "--score race must hold numbers"),
+        (["--score", "p", "--threshold", "0.5"], "--score must not be given with --threshold"),
+        (["--control", "sex"], "--control sex is among --sensitive"),
+        (["--control", "p"], "--control must form at most 200 strata, got 900"),
+        (["--control", "aeg"], "did you mean 'age'?"),
+    ],
+)
+@pytest.mark.usefixtures("worded")
+def test_what_metrics_and_strata_lack_is_told(apfex, arguments, words):
+    said = apfex("audit", "decisions.csv", *LABELLED, "--sensitive", "sex", *arguments)
+    assert (said.code, words in said.err) == (2, True)
+
+
+@pytest.mark.usefixtures("worded")
+def test_metrics_of_labels_need_labels(apfex):
+    said = apfex("audit", "decisions.csv", *DECIDED, "--sensitive", "sex", "--metrics", "recall")
+    assert (said.code, "recall needs the true outcome: --label" in said.err) == (2, True)
+
+
+@pytest.mark.usefixtures("worded")
+def test_rows_without_a_score_are_told(apfex):
+    frame = pd.read_csv("decisions.csv")
+    frame.loc[:4, "p"] = None
+    frame.to_csv("decisions.csv", index=False)
+    arguments = ["audit", "decisions.csv", *LABELLED, "--sensitive", "sex", "--score", "p"]
+    said = apfex(*arguments)
+    assert (said.code, "has no value of p in 5 of 900 rows" in said.err) == (2, True)
+    assert "895 rows; 5 without a value dropped" in apfex(*arguments, "--drop-missing").out
+
+
+def test_where_it_went_is_an_absolute_path(apfex, worded):
+    said = apfex("audit", "decisions.csv", *DECIDED, "--sensitive", "sex", "--out", "audited")
+    assert str(worded / "audited" / "report.html") in said.out
+    said = apfex("audit", "decisions.csv", *DECIDED, "--sensitive", "sex", "--json", "--out", "b")
+    assert json.loads(said.out)["folder"] == str(worded / "b")
+
+
+@pytest.mark.usefixtures("worded")
+def test_names_are_whole_in_a_pipe(apfex):
+    long = "a very long name of a level that goes on and on for far too long for a column, "
+    frame = pd.read_csv("decisions.csv")
+    frame["sex"] = np.where(frame["sex"] == "female", long + "one", long + "two")
+    frame.to_csv("decisions.csv", index=False)
+    said = apfex("audit", "decisions.csv", *DECIDED, "--sensitive", "sex,race")
+    assert f"{long}one" in said.out.partition("Who gets the label")[2]

@@ -83,7 +83,7 @@ def test_what_is_proposed_can_be_typed(apfex, tmp_path, names, typed):
 
 BAD = {
     ("--label", "hird", "--sensitive", "sex"): "no column 'hird' (--label); did you mean 'hired'?",
-    ("--label", "hired", "--sensitive", "sex"): "--positive rejected",
+    ("--label", "hired", "--sensitive", "sex"): "--positive hired",
     ("--label", "hired", "--positive", "Hired", "--sensitive", "sex"): "did you mean 'hired'?",
     ("--label", "hired"): "--sensitive must name columns of",
     (): "--label and --sensitive must name columns of",

@@ -101,3 +101,16 @@ def test_unknown_metrics_are_refused(metrics):
     with pytest.raises(ValueError, match="metrics must") as caught:
         read_measures(metrics)
     assert all(name in str(caught.value) for name in MEASURES)
+
+
+def test_rates_are_known_by_many_names():
+    y, decided = np.array([0, 1, 1, 0, 1]), np.array([1, 1, 0, 0, 1])
+    names = ("precision", "recall", "selection_rate", "accuracy_score", "false_positive_rate")
+    found = read_measures(names)
+    assert [one.rate for one in found] == ["ppv", "tpr", "dp", "accuracy", "fpr"]
+    values = [one.value(y, decided, None) for one in found]
+    assert values == pytest.approx([2 / 3, 2 / 3, 3 / 5, 3 / 5, 1 / 2])
+    assert read_measures({"mine": "roc_auc"})[0].of_scores
+    assert read_measures("f1")[0].value(y, decided, None) == pytest.approx(2 / 3)
+    with pytest.raises(TypeError, match="metrics must be names, or map names to functions"):
+        read_measures([len])  # pyright: ignore[reportArgumentType]

@@ -1,5 +1,7 @@
 """Labels and decisions: 0 and 1 as they are, anything else by what the user says."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apfex.runs import RunError
-from apfex.runs._labels import read_outcomes
+from apfex.runs._labels import read_decisions, read_outcomes
 
 
 def one(values, positive=None):
@@ -97,3 +99,54 @@ def test_a_column_with_other_words_is_refused():
 )
 def test_the_other_outcome_has_a_name(values, positive, negative):
     assert one(values, positive).negative == negative
+
+
+def decisions(predicted, label=None, **options) -> Any:
+    columns = {"prediction": pd.Series(predicted, name="decision")}
+    if label is not None:
+        columns["label"] = pd.Series(label, name="repaid")
+    given = {"positive": None, "threshold": None, "positive_prediction": None} | options
+    return read_decisions(columns, **given)[:2]
+
+
+WORDS = ["approved", "declined", "approved"]
+
+
+def test_decisions_may_be_written_in_other_words_than_labels():
+    call = {"positive_prediction": "approved"}
+    decided, label = decisions(WORDS, ["Y", "Y", "N"], positive="Y", **call)
+    assert (decided.codes.tolist(), label.codes.tolist()) == ([1, 0, 1], [1, 1, 0])
+    assert (decided.positive, label.positive) == ("approved", "Y")
+    assert decisions(WORDS, [0, 1, 1], **call)[1].codes.tolist() == [0, 1, 1]
+    assert decisions(WORDS, **call)[0].codes.tolist() == [1, 0, 1]
+    same = decisions(WORDS, WORDS[::-1], **call)[1]
+    assert same.positive == "approved"
+    assert decisions([0, 1, 1], ["Y", "Y", "N"], positive="Y")[0].codes.tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "proposed"),
+    [
+        ({}, "for instance positive_prediction='approved' positive='Y'"),
+        ({"positive": "Y"}, "for instance positive_prediction='approved'"),
+        ({"positive": "declined"}, "positive_prediction='declined' positive='Y'"),
+        ({"positive": "X"}, "positive 'X' is no value of decision or repaid"),
+        ({"positive_prediction": "aproved"}, "did you mean 'approved'"),
+        ({"positive_prediction": "approved"}, r"repaid holds 2 values \(N, Y\).*positive='Y'"),
+        ({"positive_prediction": "approved", "threshold": 0.5}, "which decides itself"),
+    ],
+)
+def test_the_option_that_helps_is_proposed(options, proposed):
+    predicted = [0.1, 0.6, 0.7] if "threshold" in options else WORDS
+    with pytest.raises(RunError, match=proposed):
+        decisions(predicted, ["Y", "N", "Y"], **options)
+    with pytest.raises(RunError, match="no label"):
+        decisions(WORDS, positive="Y", positive_prediction="approved")
+
+
+def test_what_is_proposed_works():
+    label = ["Y", "Y", "N"]
+    with pytest.raises(RunError) as caught:
+        decisions(WORDS, label)
+    proposed = caught.value._proposed
+    assert decisions(WORDS, label, **proposed)[0].codes.tolist() == [1, 0, 1]

@@ -5,10 +5,22 @@ The function is :func:`audit`, also ``apfex.audit``. It counts rows once
 audit can be made wherever rows can be counted, stored as JSON and read again.
 """
 
-from apfex.auditing._audit import audit, audit_counts
+from apfex.auditing._audit import audit, audit_counts, audit_rows
 from apfex.auditing._diff import AuditChange
+from apfex.auditing._estimates import column_of
 from apfex.auditing._result import Audit
 from apfex.auditing._settings import AuditSettings, groupings_of
+from apfex.auditing._strata import MOST_STRATA
+from apfex.auditing._summary import AuditSummary
 from apfex.auditing._verdicts import VERDICTS, Verdict, holm, worst_first
 
-__all__ = ["VERDICTS", "Audit", "AuditChange", "AuditSettings", "Verdict", "audit", "audit_counts"]
+__all__ = [
+    "VERDICTS",
+    "Audit",
+    "AuditChange",
+    "AuditSettings",
+    "AuditSummary",
+    "Verdict",
+    "audit",
+    "audit_counts",
+]

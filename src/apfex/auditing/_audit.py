@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from apfex.auditing._estimates import rates_frame, shrunken_rates
+from apfex.auditing._calibration import calibration_table
+from apfex.auditing._estimates import attribute_columns, rates_frame, shrunken_rates
+from apfex.auditing._json import plain_frame
+from apfex.auditing._metrics import (
+    are_probabilities,
+    check_measures,
+    metric_tables,
+    not_probabilities,
+)
 from apfex.auditing._result import Audit
 from apfex.auditing._settings import AuditSettings, check_size, groupings_of
+from apfex.auditing._strata import check_strata, gaps_within
+from apfex.auditing._summary import few_cases
 from apfex.auditing._thresholds import threshold_gaps
 from apfex.auditing._verdicts import gaps_frame, tested_gap, with_fine_p_value
-from apfex.groups import grouping_name
-from apfex.metrics import CRITERIA, GroupRates, Inputs, read_inputs
+from apfex.groups import Groups, grouping_name, make_groups
+from apfex.metrics import (
+    CRITERIA,
+    GroupRates,
+    Inputs,
+    Measure,
+    check_indexes,
+    read_inputs,
+    read_measures,
+)
 from apfex.rates import ConfusionCounts
 
 _MANY_LEVELS = 1000
@@ -28,6 +47,8 @@ def audit(
     sensitive_features: Any,
     y_score: Any = None,
     sample_weight: Any = None,
+    metrics: Mapping[str, Any] | Sequence[str] | str | None = None,
+    control_features: Any = None,
     criteria: str | Sequence[str] = ("dp", "tpr"),
     tolerance: float = 0.05,
     confidence: float = 0.95,
@@ -47,9 +68,19 @@ def audit(
         full crossing; 100,000 groups at most.
     y_score : column of n numbers, optional
         Scores of the favorable label, of two: the same rates over all thresholds, at every
-        distinct score up to 101 of them, else at as many quantiles.
+        distinct score up to 101 of them, else at as many quantiles. Where they are probabilities
+        and there are labels: calibration and Brier score by group.
     sample_weight : column of n weights, optional
         Counts are then effective ones (Kish), and intervals approximate.
+    metrics : names, or mapping from name to function, optional
+        Any metrics by group, with intervals: functions of labels and decisions, as those of
+        scikit-learn and fairlearn (``{"f1": f1_score}``), or known names: rates ("precision",
+        "recall", ...), "f1", "balanced_accuracy", and of scores "auc", "brier", "log_loss",
+        "calibration", "average_precision", which need ``y_score``. Of two labels a function gets
+        1 for the favorable one and 0 for the other. See ``Audit.metrics``.
+    control_features : column, table, mapping or Groups, optional
+        Gaps are also measured within each stratum of these, between people who are alike in them.
+        See ``Audit.gaps_within``.
     criteria : str or sequence of str
         Rates ("dp", "tpr", "fpr", "tnr", "fnr", "ppv", "npv", "accuracy"), "equalized_odds" (the
         larger of the gaps in tpr and fpr), or fairlearn's "demographic_parity",
@@ -104,7 +135,67 @@ def audit(
         y_score=y_score,
         label_argument="favorable_label",
     )
-    return audit_counts(_count(data, favorable_label), settings, (*notes, *_score_notes(data)))
+    measures = read_measures(metrics)
+    strata = None
+    if control_features is not None:
+        check_indexes(y_pred=y_pred, control_features=control_features)
+        strata = make_groups(control_features)
+    return audit_rows(data, settings, notes, measures=measures, strata=strata)
+
+
+def audit_rows(
+    data: Inputs,
+    settings: AuditSettings,
+    notes: Sequence[str] = (),
+    *,
+    measures: Sequence[Measure] = (),
+    strata: Groups | None = None,
+) -> Audit:
+    """An audit of rows that were read and checked; what :func:`audit` and files have in common.
+
+    Parameters
+    ----------
+    data : Inputs
+    settings : AuditSettings
+    notes : sequence of str
+    measures : sequence of Measure
+        From :func:`apfex.metrics.read_measures`.
+    strata : Groups, optional
+        Control features, crossed.
+
+    Examples
+    --------
+    >>> from apfex.metrics import read_inputs
+    >>> rows = read_inputs(None, [0, 1] * 50, ["F", "M"] * 50, None, 1)
+    >>> audit_rows(rows, AuditSettings("dp")).gaps["gap"].tolist()
+    [1.0]
+    """
+    favorable = settings.favorable_label
+    counts = _count(data, favorable)
+    check_measures(measures, data)
+    if strata is not None:
+        check_strata(strata, len(data.decided))
+    found = audit_counts(counts, settings, (*notes, *_score_notes(data)))
+    more: dict[str, Any] = {}
+    notes = list(found.notes)
+    if data.score is not None and data.y is not None:
+        if are_probabilities(data.score):
+            more["calibration"] = calibration_table(data, settings.confidence)
+            known = {one.function for one in measures}
+            usual = read_measures(["brier", "calibration"])
+            measures = [*measures, *(one for one in usual if one.function not in known)]
+        else:
+            notes.append(not_probabilities(data.score))
+    if measures:
+        more["metrics"], more["metric_gaps"] = metric_tables(data, counts, settings, measures)
+    if strata is not None:
+        place = data.classes.index(favorable) if data.classes else 1
+        more["gaps_within"], small = gaps_within(
+            data, strata, place, lambda part: audit_counts(part, settings).gaps
+        )
+        notes += small
+    more = {name: plain_frame(frame) for name, frame in more.items()}
+    return replace(found, notes=tuple(notes), **more)
 
 
 def audit_counts(
@@ -136,17 +227,21 @@ def audit_counts(
     """
     check_size(counts.groups)
     grouped = [counts.by(attributes) for attributes in groupings_of(counts.groups.attributes)]
+    attributes = counts.groups.attributes
+    columns = {one.groups.attributes: attribute_columns(one.groups, attributes) for one in grouped}
+    nobody = dict.fromkeys(columns[attributes], np.array([None], dtype=object))
     overall, frames, measured = [], [], {}
     for rate in settings.rates:
         everyone, *tables = (
             GroupRates.of(one, rate, settings.min_count) for one in (counts.by(()), *grouped)
         )
-        parents = dict(zip(counts.groups.attributes, tables, strict=False))  # they come first
+        parents = dict(zip(attributes, tables, strict=False))  # they come first
         average = everyone.rates
-        overall.append(rates_frame(everyone, average, average, settings.confidence))
+        overall.append(rates_frame(everyone, average, average, settings.confidence, nobody))
         for table in tables:
             shrunken = shrunken_rates(table, everyone, parents)
-            frames.append(rates_frame(table, average, shrunken, settings.confidence))
+            own = columns[table.counts.groups.attributes]
+            frames.append(rates_frame(table, average, shrunken, settings.confidence, own))
             measured[rate, table.counts.groups.attributes] = table, shrunken
     tested = [
         tested_gap(
@@ -165,7 +260,11 @@ def audit_counts(
         overall=pd.concat(overall, ignore_index=True),
         thresholds=threshold_gaps(scores, settings) if scores else None,
         settings=settings,
-        notes=(*notes, *_notes(counts, settings, [table for table, _ in measured.values()])),
+        notes=(
+            *notes,
+            *_notes(counts, settings, [table for table, _ in measured.values()]),
+            *few_cases(tested, settings.tolerance),
+        ),
         _counts=counts,
         _tested=tuple(tested),
     )

@@ -2,23 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from apfex.groups import grouping_name
+from apfex.groups import MISSING, Groups, grouping_name
 from apfex.metrics import GroupRates
+
+_OWN_COLUMNS = {
+    *("by", "group", "of", "class", "count", "numerator", "denominator", "effective", "rate"),
+    *("lower", "upper", "difference", "shrunken", "in_gap"),
+    *("favored", "clearly_below", "driver", "others"),
+    *("metric", "value", "compared", "score_from", "score_to", "mean_score", "observed"),
+}
+"""Columns of tables of groups, which an attribute of the same name must not hide."""
+
+
+def column_of(attribute: str) -> str:
+    """The column of an attribute in tables of groups: its name, unless that is taken.
+
+    Examples
+    --------
+    >>> column_of("sex"), column_of("group")
+    ('sex', 'group (attribute)')
+    """
+    return f"{attribute} (attribute)" if attribute in _OWN_COLUMNS else attribute
+
+
+def attribute_columns(groups: Groups, attributes: Sequence[str]) -> dict[str, np.ndarray]:
+    """The level of each attribute in each group, as text; None where the grouping lacks it.
+
+    Examples
+    --------
+    >>> from apfex.groups import make_groups
+    >>> attribute_columns(make_groups({"sex": ["F", "M"]}), ("sex", "race"))["sex"].tolist()
+    ['F', 'M']
+    """
+    values = groups.values
+    found = {}
+    for name in attributes:
+        column = np.full(len(groups), None, dtype=object)
+        if name in groups.attributes:
+            place = groups.attributes.index(name)
+            column[:] = [MISSING if cell[place] is None else cell[place] for cell in values]
+        found[column_of(name)] = column
+    return found
 
 
 def rates_frame(
-    table: GroupRates, overall: np.ndarray, shrunken: np.ndarray, confidence: float
+    table: GroupRates,
+    overall: np.ndarray,
+    shrunken: np.ndarray,
+    confidence: float,
+    columns: Mapping[str, np.ndarray],
 ) -> pd.DataFrame:
     """A row per group, and per class where there are several.
 
     Parameters
     ----------
+    columns : mapping from name to array of shape [k]
+        Columns that tell the groups apart.
     overall : array of shape [c, 1]
         The rate of all rows.
     shrunken : array of shape [c, k]
@@ -34,7 +79,9 @@ def rates_frame(
         in_gap=table.counted,
     )
     frame.insert(0, "by", grouping_name(table.counts.groups.attributes) or "overall")
-    frame.insert(2, "of", table.rate)
+    for place, (name, values) in enumerate(columns.items(), 2):
+        frame.insert(place, name, np.repeat(values, len(table.numerator)))
+    frame.insert(2 + len(columns), "of", table.rate)
     return frame
 
 

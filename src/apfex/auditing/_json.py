@@ -18,7 +18,15 @@ from apfex.rates import ConfusionCounts
 if TYPE_CHECKING:
     from apfex.auditing._result import Audit
 
-KIND, SCHEMA_VERSION = "apfex.audit", 3
+KIND, SCHEMA_VERSION = "apfex.audit", 4
+FRAMES = ("metrics", "metric_gaps", "calibration", "gaps_within")
+"""Tables that only rows can tell, so that they are stored."""
+_COUNTS = ("count", "groups_compared", "groups")
+_NUMBERS = (
+    *("value", "lower", "upper", "gap", "lowest_value", "highest_value", "lowest_rate"),
+    *("highest_rate", "score_from", "score_to", "mean_score", "observed"),
+    *("noise_floor", "p_value", "p_adjusted"),
+)
 _WORDS = ("criterion", "by", "lowest", "highest")  # the other columns of thresholds are numbers
 _TEXT = pd.Series(["text"]).dtype  # its name depends on the version of pandas
 
@@ -29,6 +37,7 @@ def as_json(audit: Audit, counts: ConfusionCounts, indent: int | None) -> str:
     content = {
         "kind": KIND,
         "schema_version": SCHEMA_VERSION,
+        "summary": asdict(audit.summary),
         "n_rows": audit.n_rows,
         "attributes": list(audit.attributes),
         "settings": asdict(audit.settings),
@@ -38,6 +47,7 @@ def as_json(audit: Audit, counts: ConfusionCounts, indent: int | None) -> str:
         "groups": _records(audit.groups),
         "worst": _records(audit.worst(audit.n_groups)),
         "thresholds": None if thresholds is None else _records(thresholds),
+        **{name: _stored(getattr(audit, name)) for name in FRAMES},
         "counts": counts.to_dict(),
     }
     return json.dumps(jsonable(content), indent=indent, allow_nan=False, ensure_ascii=False)
@@ -64,13 +74,37 @@ def read_json(text: str) -> Audit:
         settings = AuditSettings(**content["settings"])
         notes = tuple(map(str, content["notes"]))
         thresholds = _read_thresholds(content["thresholds"])
-    except (KeyError, TypeError, IndexError) as error:
+        frames: dict[str, Any] = {name: _read_frame(content[name]) for name in FRAMES}
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise ValueError(f"text must be a whole audit, got a damaged one: {error!r}.") from error
-    return replace(audit_counts(counts, settings), notes=notes, thresholds=thresholds)
+    found = audit_counts(counts, settings)
+    return replace(found, notes=notes, thresholds=thresholds, **frames)
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return frame.to_dict("records")
+
+
+def _stored(frame: pd.DataFrame | None) -> list[dict[str, Any]] | None:
+    return None if frame is None else _records(frame)
+
+
+def plain_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same table with the kinds of columns that :func:`read_json` gives it."""
+    return pd.DataFrame({name: frame[name].tolist() for name in frame.columns})
+
+
+def _read_frame(stored: list[Mapping[str, Any]] | None) -> pd.DataFrame | None:
+    """A table as it was, with its kinds of columns."""
+    if stored is None:
+        return None
+    columns: dict[str, Any] = {}
+    for name in stored[0].keys() if stored else ():
+        values = [row[name] for row in stored]
+        if name in _NUMBERS:
+            values = [math.nan if value is None else float(value) for value in values]
+        columns[name] = [int(value) for value in values] if name in _COUNTS else values
+    return pd.DataFrame(columns)
 
 
 def _read_thresholds(stored: list[Mapping[str, Any]] | None) -> pd.DataFrame | None:

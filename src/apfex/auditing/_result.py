@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
@@ -14,6 +15,7 @@ from apfex.auditing._json import as_json, read_json
 from apfex.auditing._plan import plan_rows
 from apfex.auditing._settings import AuditSettings, check_bound, groupings_of
 from apfex.auditing._show import as_html, as_markdown, as_text, plot_gaps
+from apfex.auditing._summary import AuditSummary, summarize
 from apfex.auditing._thresholds import threshold_rates
 from apfex.auditing._verdicts import Tested, ends_of, surely_above
 from apfex.auditing._worst import count_worse_off, worst_groups
@@ -33,14 +35,18 @@ class Audit:
     ----------
     gaps : pandas.DataFrame
         A row per criterion and grouping: ``criterion``, ``by``, ``gap``, ``lower``, ``upper``,
-        ``noise_floor``, ``p_value``, ``p_adjusted``, ``verdict``.
+        ``noise_floor``, ``p_value``, ``p_adjusted``, ``verdict``; the groups at its ends,
+        ``lowest``, ``lowest_rate``, ``highest``, ``highest_rate``; ``groups_compared`` of
+        ``groups``.
     groups : pandas.DataFrame
         A row per grouping, group and rate (and class, if there are more than two): ``by``,
-        ``group``, ``of`` (the rate's name), ``count`` (rows), ``numerator``, ``denominator``
-        (sums of weights), ``effective`` (the rows that these are worth), ``rate``, ``lower``,
-        ``upper`` (Wilson), ``difference`` (to the rate of all rows), ``shrunken`` (empirical
-        Bayes estimate for tiny groups; no verdict uses it) and ``in_gap`` (False where fewer
-        than ``min_count`` rows count: shown, but left out of the gap).
+        ``group``, a column for each attribute (missing where the grouping lacks it; ``group
+        (attribute)`` where its name is taken), ``of`` (the rate's name), ``count`` (rows),
+        ``numerator``, ``denominator`` (sums of weights), ``effective`` (the rows that these are
+        worth), ``rate``, ``lower``, ``upper`` (Wilson), ``difference`` (to the rate of all
+        rows), ``shrunken`` (empirical Bayes estimate for tiny groups; no verdict uses it) and
+        ``in_gap`` (False where fewer than ``min_count`` rows count: shown, but left out of the
+        gap).
     overall : pandas.DataFrame
         The same columns for all rows.
     thresholds : pandas.DataFrame or None
@@ -49,6 +55,23 @@ class Audit:
     settings : AuditSettings
     notes : tuple of str
         What a reader should know.
+    metrics : pandas.DataFrame or None
+        A row per metric that was asked for, grouping (the first is "overall") and group:
+        ``metric``, ``by``, ``group``, a column for each attribute, ``count``, ``value``,
+        ``lower``, ``upper``, ``compared`` (False where fewer than ``min_count`` rows count, or
+        the metric is not defined). Probabilities with labels have "brier" and "calibration"
+        (share of the favorable label less the mean score) unasked.
+    metric_gaps : pandas.DataFrame or None
+        A row per metric and grouping: ``metric``, ``by``, ``gap``, ``lower``, ``upper``,
+        ``lowest``, ``lowest_value``, ``highest``, ``highest_value``, ``groups_compared``,
+        ``groups``. There is no verdict: the tolerance is one of rates.
+    calibration : pandas.DataFrame or None
+        With probabilities and labels, a row per grouping, group and bin of the scores: ``by``,
+        ``group``, a column for each attribute, ``score_from``, ``score_to``, ``count``,
+        ``mean_score``, ``observed`` (share of the favorable label), ``lower``, ``upper`` (Wilson).
+    gaps_within : pandas.DataFrame or None
+        With control features, the columns of ``gaps`` for each of their strata, which have
+        columns of their own, and ``count``, the rows of the stratum.
 
     Examples
     --------
@@ -58,15 +81,19 @@ class Audit:
     >>> result.gaps["verdict"].tolist()
     ['violation']
     >>> print(result)
-    Audit of 400 decisions, 2 groups of sex; 37.5% favored (label 1); tolerance 0.05, 95% confidence
+    The gap exceeds the limit: the selection rate by sex differs by 25.0 points, 20.0 more than the
+    limit of 5 points, and by at least 15.1 with 95% confidence. The clearest difference: sex=F has
+    25.0%, sex=M 50.0%.
+    <BLANKLINE>
+    Audit of 400 decisions, 2 groups of sex; 37.5% favored (label 1); limit 0.05, 95% confidence
     <BLANKLINE>
     Gaps
-    criterion  by     gap  interval        noise floor  p adjusted  verdict
-    dp         sex  0.250  0.151 to 0.368        0.040       0.001  violation
+    criterion  by     gap  interval        noise floor  p adjusted  groups compared  verdict
+    dp         sex  0.250  0.151 to 0.368        0.040       0.001  2 of 2           violation
     <BLANKLINE>
     Worst-off groups
-    group  rows  favored  interval        to overall  driven by
-    sex=F   200    25.0%  19.5% to 31.4%       -12.5  sex (others 50.0%)
+    sex  rows  favored  interval        to overall  clearly below
+    F     200    25.0%  19.5% to 31.4%       -12.5  yes
     """
 
     gaps: pd.DataFrame
@@ -77,6 +104,15 @@ class Audit:
     notes: tuple[str, ...]
     _counts: ConfusionCounts = field(repr=False)
     _tested: tuple[Tested, ...] = field(repr=False)
+    metrics: pd.DataFrame | None = None
+    metric_gaps: pd.DataFrame | None = None
+    calibration: pd.DataFrame | None = None
+    gaps_within: pd.DataFrame | None = None
+
+    @cached_property
+    def summary(self) -> AuditSummary:
+        """The worst verdict of all groupings and criteria, as a record with a plain ``text``."""
+        return summarize(self, self._tested)
 
     @property
     def counts(self) -> ConfusionCounts:
@@ -134,11 +170,13 @@ class Audit:
         Returns
         -------
         pandas.DataFrame
-            ``group``, ``count``, ``favored`` (rate of the favorable label), its Wilson interval
-            ``lower`` and ``upper``; ``difference`` to all rows; ``driver``, the attribute in which
-            people who share all others fare better most clearly, and ``others``, their rate; None
-            and NaN where none clearly do. Groups are ranked by their shrunken rate, so that chance
-            among hundreds of small ones does not lead.
+            ``group``, a column for each attribute, ``count``, ``favored`` (rate of the favorable
+            label), its Wilson interval ``lower`` and ``upper``; ``difference`` to all rows;
+            ``clearly_below``, whether the interval, corrected for the number of groups, lies
+            below the rate of all rows; of two attributes or more ``driver``, the attribute in
+            which people who share all others fare better most clearly, and ``others``, their
+            rate; None and NaN where none clearly do. Groups that are clearly below come first,
+            then the others, each by ``favored``.
         """
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
             raise ValueError(f"n must be a whole number of at least 1, got {n!r}.")
@@ -275,9 +313,10 @@ class Audit:
     def to_json(self, *, indent: int | None = None) -> str:
         """Everything as JSON, NaN as null; :meth:`from_json` reads it.
 
-        The keys, of ``schema_version`` 3: ``kind`` ("apfex.audit"), ``schema_version``,
-        ``n_rows``, ``attributes``, ``settings``, ``notes``; ``gaps``, ``overall``, ``groups``,
-        ``worst`` and ``thresholds`` (or null) as lists of rows; ``counts``, from which all of it
+        The keys, of ``schema_version`` 4: ``kind`` ("apfex.audit"), ``schema_version``,
+        ``summary``, ``n_rows``, ``attributes``, ``settings``, ``notes``; ``gaps``, ``overall``,
+        ``groups`` and ``worst`` as lists of rows; ``thresholds``, ``metrics``, ``metric_gaps``,
+        ``calibration`` and ``gaps_within`` likewise, or null; ``counts``, from which all but these
         follows (:meth:`apfex.rates.ConfusionCounts.to_dict`). A change of their meaning raises
         the version.
         """
@@ -287,8 +326,8 @@ class Audit:
     def from_json(text: str) -> Audit:
         """An audit from :meth:`to_json`, computed again from its counts.
 
-        Notes and ``thresholds`` are those that were stored. Scores are not stored, so that
-        :meth:`rates_by_threshold` is gone.
+        Notes, ``thresholds``, ``metrics``, ``metric_gaps``, ``calibration`` and ``gaps_within`` are
+        those that were stored. Scores are not stored, so that :meth:`rates_by_threshold` is gone.
         """
         return read_json(text)
 

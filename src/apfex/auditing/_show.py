@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import html
 import math
+import textwrap
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from apfex.auditing._estimates import column_of
 from apfex.auditing._verdicts import VERDICTS, worst_first
 from apfex.groups import grouping_name
-from apfex.plain import printable
+from apfex.plain import printable, told_apart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,39 +23,42 @@ if TYPE_CHECKING:
     from apfex.auditing._result import Audit
 
 Style = Callable[[object], str]
-_NUMBERS = {"gap", "noise floor", "p adjusted", "rows", "favored", "to overall"}
+Names = Callable[[Iterable[object]], Mapping[Any, str]]
+"""How the names of one column are written, so that those that differ look different."""
+_NUMBERS = {"all rows", "gap", "noise floor", "p adjusted", "rows", "favored", "to overall"}
 _COLOURS = {"violation": "C3", "within tolerance": "C2", "inconclusive": "C7"}
 _JOINER = "\u200d"  # holds emoji together
 
 
 def as_text(audit: Audit, most_gaps: int = 8, most_groups: int = 5) -> str:
-    """A screenful at most."""
+    """A screenful at most, the summary first; names that differ look different."""
     tables = [
-        _gaps_table(audit, most_gaps, lambda name: printable(name, 36)),
-        _worst_table(audit, most_groups, lambda name: printable(name, 44)),
+        _gaps_table(audit, most_gaps, _readable),
+        _worst_table(audit, most_groups, _readable),
+        *_more_tables(audit, most_gaps, _readable),
     ]
-    parts = [_head_of(audit, lambda name: printable(name, 60)), *map(_aligned, tables)]
+    summary = textwrap.fill(printable(audit.summary.text), 100, break_long_words=False)
+    parts = [summary, _head_of(audit, printable), *map(_aligned, tables)]
     return "\n\n".join([*parts, *(["\n".join(map(printable, audit.notes))] if audit.notes else [])])
 
 
 def as_markdown(audit: Audit, max_rows: int) -> str:
-    """Two tables; names cannot leave their cell."""
-    tables = [
-        _gaps_table(audit, max_rows, _in_markdown),
-        _worst_table(audit, max_rows, _in_markdown),
-    ]
-    parts = [_head_of(audit, _in_markdown), *map(_pipes, tables)]
+    """The summary and tables; names cannot leave their cell."""
+    tables = _all_tables(audit, max_rows, _each(_in_markdown))
+    summary = f"**{_in_markdown(audit.summary.text)}**"
+    parts = [summary, _head_of(audit, _in_markdown), *map(_pipes, tables)]
     parts += ["\n".join(f"- {_in_markdown(note)}" for note in audit.notes)] if audit.notes else []
     return "\n\n".join(parts) + "\n"
 
 
 def as_html(audit: Audit, max_rows: int) -> str:
-    """A ``section`` with two tables and the notes."""
-    tables = [make(audit, max_rows, _escaped) for make in (_gaps_table, _worst_table)]
+    """A ``section`` with the summary, tables and the notes."""
+    tables = _all_tables(audit, max_rows, _each(_escaped))
     notes = "".join(f"<li>{_escaped(note)}</li>" for note in audit.notes)
     return "\n".join(
         [
             '<section class="apfex-audit">',
+            f"<p>{_escaped(audit.summary.text)}</p>",
             f"<p>{_head_of(audit, _escaped)}</p>",
             *map(_html_table, tables),
             *([f"<ul>{notes}</ul>"] if notes else []),
@@ -99,7 +104,7 @@ def plot_gaps(audit: Audit, ax: Axes | None, most: int) -> Axes:
 @final
 @dataclass(frozen=True)
 class TextTable:
-    """A title, columns, rows of cells and how many rows are left out."""
+    """A title, columns and rows of cells, all ready to be shown, and what is left out."""
 
     title: str
     columns: Sequence[str]
@@ -107,43 +112,139 @@ class TextTable:
     left_out: str
 
 
-def _gaps_table(audit: Audit, most: int, style: Style) -> TextTable:
+def _all_tables(audit: Audit, most: int, names: Names) -> list[TextTable]:
+    tables = [_gaps_table(audit, most, names), _worst_table(audit, most, names)]
+    return [*tables, *_more_tables(audit, most, names)]
+
+
+def _more_tables(audit: Audit, most: int, names: Names) -> list[TextTable]:
+    """Metrics and strata, where they were asked for."""
+    tables = []
+    if audit.metric_gaps is not None:
+        tables.append(_metrics_table(audit, most, names))
+    if audit.gaps_within is not None:
+        tables.append(_strata_table(audit, most, names))
+    return tables
+
+
+def _metrics_table(audit: Audit, most: int, names: Names) -> TextTable:
+    """The gap of each metric, and the groups at its ends."""
+    metrics, gaps = audit.metrics, audit.metric_gaps
+    assert metrics is not None
+    assert gaps is not None
+    everyone = metrics[metrics["by"] == "overall"].set_index("metric")["value"]
+    shown = gaps.head(most).to_dict("records")
+    texts = {
+        column: names(row[column] for row in shown)
+        for column in ("metric", "by", "lowest", "highest")
+    }
+    rows = [
+        [
+            texts["metric"][row["metric"]],
+            texts["by"][row["by"]],
+            _number(everyone[row["metric"]]),
+            _number(row["gap"]),
+            _between(row["lower"], row["upper"]),
+            *(
+                "-" if _unknown(row["gap"]) else f"{texts[end][row[end]]} {row[f'{end}_value']:.3f}"
+                for end in ("lowest", "highest")
+            ),
+            f"{row['groups_compared']:,} of {row['groups']:,}",
+        ]
+        for row in shown
+    ]
+    columns = ("metric", "by", "all rows", "gap", "interval", "lowest", "highest")
+    more = _left_out(len(gaps), most, ".metric_gaps; every group is in .metrics")
+    return TextTable("Metrics by group", (*columns, "groups compared"), rows, more)
+
+
+def _strata_table(audit: Audit, most: int, names: Names) -> TextTable:
+    """Gaps within strata, the worst first."""
+    assert audit.gaps_within is not None
+    gaps = worst_first(audit.gaps_within)
+    controls = list(gaps.columns[: list(gaps.columns).index("count")])
+    shown = gaps.head(most).to_dict("records")
+    texts = {column: names(row[column] for row in shown) for column in [*controls, "by"]}
+    rows = [
+        [
+            *(texts[column][row[column]] for column in controls),
+            f"{row['count']:,}",
+            row["criterion"],
+            texts["by"][row["by"]],
+            _number(row["gap"]),
+            _between(row["lower"], row["upper"]),
+            f"{row['groups_compared']:,} of {row['groups']:,}",
+            row["verdict"],
+        ]
+        for row in shown
+    ]
+    heads = names(controls)
+    columns = [*(heads[name] for name in controls), "rows", "criterion", "by", "gap", "interval"]
+    columns += ["groups compared", "verdict"]
+    return TextTable(
+        "Gaps within strata", columns, rows, _left_out(len(gaps), most, ".gaps_within")
+    )
+
+
+def _gaps_table(audit: Audit, most: int, names: Names) -> TextTable:
     """Gaps, the worst first."""
     gaps = worst_first(audit.gaps)
+    shown = gaps.head(most).to_dict("records")
+    by = names(row["by"] for row in shown)
     rows = [
         [
             row["criterion"],
-            style(row["by"]),
+            by[row["by"]],
             _number(row["gap"]),
             _between(row["lower"], row["upper"]),
             _number(row["noise_floor"]),
             _number(row["p_adjusted"]),
+            f"{row['groups_compared']:,} of {row['groups']:,}",
             row["verdict"],
         ]
-        for row in gaps.head(most).to_dict("records")
+        for row in shown
     ]
-    columns = ("criterion", "by", "gap", "interval", "noise floor", "p adjusted", "verdict")
+    columns = (
+        "criterion",
+        "by",
+        "gap",
+        "interval",
+        "noise floor",
+        "p adjusted",
+        "groups compared",
+        "verdict",
+    )
     return TextTable("Gaps", columns, rows, _left_out(len(gaps), most, ".gaps"))
 
 
-def _worst_table(audit: Audit, most: int, style: Style) -> TextTable:
-    """Groups with the fewest favorable decisions, as far as these are fewer than those of all."""
+def _worst_table(audit: Audit, most: int, names: Names) -> TextTable:
+    """Groups that get the favorable label less often than all rows, the clearly worse off first."""
     worst = audit.worst(audit.n_groups, only_below=True)
+    shown = worst.head(most).to_dict("records")
+    attributes = [column_of(name) for name in audit.attributes]
+    levels = [names(row[column] for row in shown) for column in attributes]
+    drivers = names(row["driver"] for row in shown)
+    several = len(attributes) > 1
     rows = [
         [
-            style(row["group"]),
+            *(level[row[column]] for column, level in zip(attributes, levels, strict=True)),
             f"{row['count']:,}",
             _share(row["favored"]),
             f"{_share(row['lower'])} to {_share(row['upper'])}",
             _points(row["difference"]),
-            _driver(row, style),
+            "yes" if row["clearly_below"] else "no",
+            *([_driver(row, drivers)] if several else []),
         ]
-        for row in worst.head(most).to_dict("records")
+        for row in shown
     ]
-    columns = ("group", "rows", "favored", "interval", "to overall", "driven by")
+    heads = names(audit.attributes)
+    columns = [heads[name] for name in audit.attributes]
+    columns += ["rows", "favored", "interval", "to overall", "clearly below"]
+    columns += ["driven by"] if several else []
     title = "Worst-off groups"
     if not audit.n_worse_off:
-        title += ": none is clearly worse off" if rows else ": none, all fare alike"
+        title = "Groups below the average: none is clearly worse off"
+        title = title if rows else "Worst-off groups: none, all fare alike"
     return TextTable(title, columns, rows, _left_out(len(worst), most, ".groups"))
 
 
@@ -153,7 +254,7 @@ def _head_of(audit: Audit, style: Style) -> str:
     return (
         f"Audit of {audit.n_rows:,} decisions, {audit.n_groups:,} groups of "
         f"{style(grouping_name(audit.attributes))}; {_share(audit.share_favored)} favored (label "
-        f"{style(settings.favorable_label)}); tolerance {settings.tolerance:g}, "
+        f"{style(settings.favorable_label)}); limit {settings.tolerance:g}, "
         f"{100 * settings.confidence:g}% confidence"
     )
 
@@ -165,7 +266,7 @@ def _number(value: Any) -> str:
 
 def _between(low: Any, high: Any) -> str:
     """An interval."""
-    return "-" if _unknown(low) else f"{low:.3f} to {high:.3f}"
+    return "-" if _unknown(low) else f"{low:.3f} to {_number(high)}"
 
 
 def _share(value: Any) -> str:
@@ -178,10 +279,19 @@ def _points(value: Any) -> str:
     return "-" if _unknown(value) else f"{100 * value:+.1f}"
 
 
-def _driver(row: dict[str, Any], style: Style) -> str:
+def _driver(row: Mapping[Any, Any], names: Mapping[Any, str]) -> str:
     if row["driver"] is None or row["driver"] != row["driver"]:
         return "-"
-    return f"{style(row['driver'])} (others {_share(row['others'])})"
+    return f"{names[row['driver']]} (others {_share(row['others'])})"
+
+
+def _readable(names: Iterable[object]) -> Mapping[Any, str]:
+    """For a terminal or a pipe: long names are cut, unless two would look alike."""
+    return told_apart(names, 40)
+
+
+def _each(style: Style) -> Names:
+    return lambda names: {name: style(name) for name in names}
 
 
 def _unknown(value: Any) -> bool:
@@ -215,7 +325,7 @@ def _pipes(table: TextTable) -> str:
 
 
 def _html_table(table: TextTable) -> str:
-    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in table.columns)
+    head = "".join(f'<th scope="col">{name}</th>' for name in table.columns)
     body = "\n".join(
         f"<tr{_row_verdict(row)}>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>"
         for row in table.rows

@@ -41,6 +41,16 @@ class Tested:
         """Name of the grouping."""
         return grouping_name(self.attributes)
 
+    @property
+    def n_groups(self) -> int:
+        """Groups of the grouping that occur."""
+        return len(self.tables[0].counts.groups)
+
+    @property
+    def groups_compared(self) -> int:
+        """Groups that count for every rate of the criterion."""
+        return int(np.all([table.counted.any(0) for table in self.tables], 0).sum())
+
     def at(self, confidence: float) -> GapInterval:
         """The interval at another confidence."""
         return _interval(self.tables, confidence)
@@ -145,9 +155,10 @@ def ends_of(one: Tested) -> pd.DataFrame:
 
 
 def gaps_frame(tested: Sequence[Tested], tolerance: float) -> pd.DataFrame:
-    """A row per criterion and grouping."""
+    """A row per criterion and grouping, with the groups at its ends and how many are compared."""
     intervals = [one.interval for one in tested]
-    return pd.DataFrame(
+    ends = [_lowest_and_highest(one) for one in tested]
+    frame = pd.DataFrame(
         {
             "criterion": [one.criterion for one in tested],
             "by": [one.by for one in tested],
@@ -160,6 +171,20 @@ def gaps_frame(tested: Sequence[Tested], tolerance: float) -> pd.DataFrame:
             "verdict": [verdict_of(one.lower, one.upper, tolerance) for one in intervals],
         }
     )
+    names = ("lowest", "lowest_rate", "highest", "highest_rate")
+    for name, column in zip(names, zip(*ends, strict=True), strict=True):
+        frame[name] = list(column)
+    frame["groups_compared"] = [one.groups_compared for one in tested]
+    frame["groups"] = [one.n_groups for one in tested]
+    return frame
+
+
+def _lowest_and_highest(one: Tested) -> tuple[str | None, float, str | None, float]:
+    ends = ends_of(one)
+    if ends.empty:
+        return None, math.nan, None, math.nan
+    low, high = ends.to_dict("records")
+    return low["group"], low["rate"], high["group"], high["rate"]
 
 
 def worst_first(gaps: pd.DataFrame) -> pd.DataFrame:

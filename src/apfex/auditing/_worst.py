@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from apfex.auditing._estimates import shrunken_rates, wilson_interval
+from apfex.auditing._estimates import attribute_columns, wilson_interval
 from apfex.metrics import GroupRates
 from apfex.rates import ConfusionCounts, quotient
 
@@ -16,12 +16,13 @@ from apfex.rates import ConfusionCounts, quotient
 def worst_groups(
     counts: ConfusionCounts, attributes: Sequence[str], confidence: float
 ) -> pd.DataFrame:
-    """Every group of a grouping, by how few favorable decisions it surely gets.
+    """Every group of a grouping, those that clearly get fewer favorable decisions first.
 
     Notes
     -----
-    Groups are ranked by their shrunken rate: among hundreds of small ones the lowest raw rate is
-    mostly chance, and the lowest upper end of an interval belongs to a large one. The driver is
+    Groups come by two columns that are shown: those that are clearly below all rows, then the
+    others, each by their share of favorable decisions. Among hundreds of small groups the lowest
+    share is mostly chance, and not clear. The driver, of two attributes or more, is
     the attribute in which the group differs from people who share all its others, where those
     fare better most clearly: smallest ``(p - q) / sqrt(s_p^2 + s_q^2)`` with smoothed rates
     (Agresti and Caffo), of the attributes where this interval of ``p - q`` and the raw difference
@@ -31,38 +32,41 @@ def worst_groups(
     rates = own.rates[0]
     low, high = wilson_interval(rates, own.totals[0], confidence)
     driver, others = _drivers(counts, own, confidence)
+    clear = _clearly_below(own, _favored(counts, ()), confidence)
     frame = pd.DataFrame(
         {
             "group": np.array(own.counts.names, dtype=object),
+            **attribute_columns(own.counts.groups, attributes),
             "count": own.counts.sizes,
             "favored": rates,
             "lower": low,
             "upper": high,
             "difference": rates - _favored(counts, ()).rates[0],
+            "clearly_below": clear,
             "driver": driver,
             "others": others,
         }
     )
-    order = np.lexsort((rates, _shrunken(counts, own)))  # NaN last
+    order = np.lexsort((-own.counts.sizes, rates, ~clear))  # NaN last, of equals the largest first
     return frame.iloc[order].reset_index(drop=True)
 
 
 def count_worse_off(counts: ConfusionCounts, confidence: float) -> int:
     """Groups whose interval, corrected for their number, lies below the rate of all rows."""
-    own, all_rows = _favored(counts, counts.groups.attributes), _favored(counts, ())
-    stricter = 1 - (1 - confidence) / len(counts.groups)
+    own = _favored(counts, counts.groups.attributes)
+    return int(_clearly_below(own, _favored(counts, ()), confidence).sum())
+
+
+def _clearly_below(own: GroupRates, everyone: GroupRates, confidence: float) -> np.ndarray:
+    """Groups whose interval, corrected for their number, lies below the rate of all rows."""
+    stricter = 1 - (1 - confidence) / len(own.counts.groups)
     high = wilson_interval(own.rates, own.totals, stricter)[1]
-    return int((high < all_rows.rates).sum())
+    return (high < everyone.rates)[0]
 
 
 def _favored(counts: ConfusionCounts, attributes: Sequence[str]) -> GroupRates:
     """Favorable decisions among all decisions, as one rate; all groups count."""
     return GroupRates.of(counts.of_favorable().by(attributes), "dp")
-
-
-def _shrunken(counts: ConfusionCounts, own: GroupRates) -> np.ndarray:
-    parents = {name: _favored(counts, (name,)) for name in own.counts.groups.attributes}
-    return shrunken_rates(own, _favored(counts, ()), parents)[0]
 
 
 def _drivers(
@@ -72,10 +76,11 @@ def _drivers(
     groups, k = own.counts.groups, len(own.counts.groups)
     best = np.zeros(k)
     driver, others = np.full(k, None, dtype=object), np.full(k, np.nan)
+    if len(groups.attributes) < 2:  # one attribute alone is the group itself, and drives nothing
+        return driver, others
     for name in groups.attributes:
         rest = tuple(other for other in groups.attributes if other != name)
-        codes = groups.parent_codes(rest) if rest else np.zeros(k, dtype=np.int64)
-        rate, totals = _without(_favored(counts, rest), codes, own)
+        rate, totals = _without(_favored(counts, rest), groups.parent_codes(rest), own)
         score = _score(own.rates[0], own.totals[0], rate, totals, confidence)
         leads = score < best
         best = np.where(leads, score, best)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from json import loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,21 +11,24 @@ import typer
 
 from apfex.cli import _options as options
 from apfex.cli._screen import Screen
-from apfex.plain import printable
+from apfex.plain import printable, told_apart
 
 if TYPE_CHECKING:
     from apfex.auditing import Audit
     from apfex.runs import AuditRun, GateResult
 
 EXAMPLES = options.examples(
-    "apfex audit decisions.csv --prediction approved --label repaid --sensitive sex,race",
+    "apfex audit decisions.csv --prediction decision --positive-prediction approved "
+    "--label repaid --positive Y --sensitive sex,race",
     "apfex audit scores.parquet --prediction score --threshold 0.5 --sensitive sex,race",
     'apfex audit d.csv --prediction yhat --sensitive sex,race --fail-on "dp_gap.lower > 0.05"',
 )
 
 
 _STYLES = {"violation": "red", "inconclusive": "yellow", "within tolerance": "green"}
-_MOST_GAPS, _MOST_GROUPS = 8, 5
+_MOST_GAPS, _MOST_GROUPS, _MOST_METRICS = 8, 5, 12
+_LONGEST = 36
+"""Letters beyond which a terminal gets a name cut, if it can be told from the others."""
 
 
 def audit(
@@ -34,8 +37,30 @@ def audit(
     sensitive: options.Sensitive = None,
     label: options.Label = None,
     positive: options.Positive = None,
+    positive_prediction: Annotated[
+        str | None,
+        typer.Option(
+            help="Positive value of the decisions, where labels are in other words.",
+            metavar="VALUE",
+        ),
+    ] = None,
     threshold: Annotated[
         float | None, typer.Option(help="Decide for scores from here on.", metavar="SCORE")
+    ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option(help="Column with scores, beside one with decisions.", metavar="COLUMN"),
+    ] = None,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(help="Also by group: auc, brier, precision, recall, f1, ...", metavar="NAMES"),
+    ] = None,
+    control: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Also compare groups only among people alike in these columns.",
+            metavar="COLUMNS",
+        ),
     ] = None,
     bins: options.Bins = None,
     weight: options.Weight = None,
@@ -75,18 +100,22 @@ def audit(
     folder = None if out is None else free_folder(out)
     screen.aside(f"Reading {printable(file)} ...")
     run = audit_file(file, **given)
-    _show_data(run, screen)
     checked = check_gates(run.audit, rules, allow_not_estimable=allow_not_estimable)
-    show_audit(run.audit, screen)
-    if folder is not None:
-        run.save(folder)
-        screen.say()
-        screen.facts({"Report": str(folder / "report.html")})
+    screen.say(run.audit.summary.text)
+    screen.say()
+    _show_data(run, screen)
+    _show_tables(run.audit, screen)
+    where = None if folder is None else str(run.save(folder).absolute())
+    screen.say()
+    if where is None:
+        screen.say("Nothing is written; for a page and JSON add --out FOLDER.")
+    else:
+        screen.facts({"Report": str(Path(where) / "report.html"), "Folder": where})
     _show_gates(checked, screen)
     hit = any(one.hit for one in checked)
     gates = [one.to_dict() for one in checked]
     content = loads(run.audit.to_json())
-    screen.finish({"hit": hit, "rules": gates, "folder": out, "audit": content})
+    screen.finish({"hit": hit, "rules": gates, "folder": where, "audit": content})
     if hit:
         raise typer.Exit(1)
 
@@ -104,14 +133,17 @@ def _show_data(run: AuditRun, screen: Screen) -> None:
         else "none: selection rates only"
         for one in (data.decided, data.label)
     )
-    screen.facts(
-        {
-            "Data": f"{data.description}, {data.rows:,} rows{dropped}",
-            "Decisions": decided,
-            "Label": label,
-            "Groups": describe_groups(data.groups),
-        }
-    )
+    facts = {
+        "Data": f"{data.description}, {data.rows:,} rows{dropped}",
+        "Decisions": decided,
+        "Label": label,
+        "Groups": describe_groups(data.groups),
+    }
+    if data.score is not None:
+        facts["Scores"] = printable(data.score)
+    if data.control is not None:
+        facts["Strata"] = describe_groups(data.control)
+    screen.facts(facts)
 
 
 def _show_gates(checked: Sequence[GateResult], screen: Screen) -> None:
@@ -128,9 +160,17 @@ def _show_gates(checked: Sequence[GateResult], screen: Screen) -> None:
 
 
 def show_audit(audit: Audit, screen: Screen) -> None:
-    """The worst gaps and the worst-off groups; the rest is in the report and in JSON."""
+    """The summary, the worst gaps and groups; the rest is in the report and in JSON."""
+    screen.say()
+    screen.say(audit.summary.text)
+    _show_tables(audit, screen)
+
+
+def _show_tables(audit: Audit, screen: Screen) -> None:
     _show_gaps(audit, screen)
     _show_groups(audit, screen)
+    _show_metrics(audit, screen)
+    _show_strata(audit, screen)
     if audit.notes:
         screen.say()
     for note in audit.notes:
@@ -141,29 +181,34 @@ def _show_gaps(audit: Audit, screen: Screen) -> None:
     from apfex.auditing import worst_first
 
     settings, gaps = audit.settings, worst_first(audit.gaps)
+    rows = gaps.head(_MOST_GAPS).to_dict("records")
+    by = _names(screen, (row["by"] for row in rows))
     screen.say()
     screen.say(
-        f"Gaps between groups, {100 * settings.confidence:g}% intervals, tolerance "
+        f"Gaps between groups, {100 * settings.confidence:g}% intervals, limit "
         f"{settings.tolerance:g}{_left_out(len(gaps), _MOST_GAPS)}"
     )
     screen.table(
-        ["criterion", "by", "gap", "noise floor", "verdict"],
+        ["criterion", "by", "gap", "noise", "compared", "verdict"],
         [
             [
                 row["criterion"],
-                printable(row["by"], 36),
+                by[row["by"]],
                 _gap(row),
                 _known(row["noise_floor"], ".3f"),
+                _compared(row),
                 row["verdict"],
             ]
-            for row in gaps.head(_MOST_GAPS).to_dict("records")
+            for row in rows
         ],
-        left=("criterion", "by", "gap", "verdict"),
+        left=("criterion", "by", "gap", "compared", "verdict"),
         styles=_STYLES,
     )
 
 
 def _show_groups(audit: Audit, screen: Screen) -> None:
+    from apfex.auditing import column_of
+
     label = printable(audit.settings.favorable_label, 30)
     of_all = f"{100 * audit.share_favored:.1f}% of all{', weighted' * audit.is_approximate}"
     worst = audit.worst(audit.n_groups, only_below=True)
@@ -172,22 +217,107 @@ def _show_groups(audit: Audit, screen: Screen) -> None:
         screen.say(f"All groups get the label {label} equally often ({of_all})")
         return
     screen.say(f"Who gets the label {label} least ({of_all}){_left_out(len(worst), _MOST_GROUPS)}")
+    rows = worst.head(_MOST_GROUPS).to_dict("records")
+    columns = [column_of(name) for name in audit.attributes]
+    levels = {name: _names(screen, (row[name] for row in rows)) for name in columns}
+    heads = [printable(name) for name in columns]
+    several = len(columns) > 1
     screen.table(
-        ["group", "rows", "share", "driven by"],
+        [*heads, "rows", "share", "clearly below", *(["driven by"] if several else [])],
         [
-            [printable(row["group"], 44), f"{row['count']:,}", _share(row), _driver(row)]
-            for row in worst.head(_MOST_GROUPS).to_dict("records")
+            [
+                *(levels[name][row[name]] for name in columns),
+                f"{row['count']:,}",
+                _share(row),
+                "yes" if row["clearly_below"] else "no",
+                *([_driver(row)] if several else []),
+            ]
+            for row in rows
         ],
-        left=("group", "share", "driven by"),
+        left=(*heads, "share", "clearly below", "driven by"),
     )
     if not audit.n_worse_off:
         screen.say("None of these is clearly worse off than all rows.")
 
 
+def _show_metrics(audit: Audit, screen: Screen) -> None:
+    metrics, gaps = audit.metrics, audit.metric_gaps
+    if metrics is None or gaps is None:
+        return
+    everyone: Any = metrics[metrics["by"] == "overall"].set_index("metric")["value"]
+    rows = gaps.head(_MOST_METRICS).to_dict("records")
+    names = {
+        column: _names(screen, (row[column] for row in rows))
+        for column in ("by", "lowest", "highest")
+    }
+    screen.say()
+    more = f"; {_MOST_METRICS} of {len(gaps)}" if len(gaps) > _MOST_METRICS else ""
+    screen.say(f"Metrics by group{more}")
+    screen.table(
+        ["metric", "by", "all rows", "gap", "lowest", "highest", "compared"],
+        [
+            [
+                printable(row["metric"]),
+                names["by"][row["by"]],
+                _known(everyone[row["metric"]], ".3f"),
+                _gap(row),
+                *(_end(row, end, names[end]) for end in ("lowest", "highest")),
+                _compared(row),
+            ]
+            for row in rows
+        ],
+        left=("metric", "by", "gap", "lowest", "highest", "compared"),
+    )
+
+
+def _show_strata(audit: Audit, screen: Screen) -> None:
+    from apfex.auditing import worst_first
+
+    if audit.gaps_within is None:
+        return
+    gaps = worst_first(audit.gaps_within)
+    controls = list(gaps.columns[: list(gaps.columns).index("count")])
+    rows = gaps.head(_MOST_GAPS).to_dict("records")
+    names = {name: _names(screen, (row[name] for row in rows)) for name in [*controls, "by"]}
+    heads = [printable(name) for name in controls]
+    screen.say()
+    screen.say(f"Gaps within strata{_left_out(len(gaps), _MOST_GAPS)}")
+    screen.table(
+        [*heads, "rows", "criterion", "by", "gap", "compared", "verdict"],
+        [
+            [
+                *(names[name][row[name]] for name in controls),
+                f"{row['count']:,}",
+                row["criterion"],
+                names["by"][row["by"]],
+                _gap(row),
+                _compared(row),
+                row["verdict"],
+            ]
+            for row in rows
+        ],
+        left=(*heads, "criterion", "by", "gap", "compared", "verdict"),
+        styles=_STYLES,
+    )
+
+
+def _names(screen: Screen, names: Iterable[object]) -> dict[Any, str]:
+    """Names of a column: whole in a pipe, and in a terminal never cut into the same."""
+    return told_apart(names, _LONGEST if screen.results.is_terminal else None)
+
+
+def _compared(row: dict[Any, Any]) -> str:
+    return f"{row['groups_compared']:,} of {row['groups']:,}"
+
+
+def _end(row: dict[Any, Any], end: str, names: dict[Any, str]) -> str:
+    return "-" if row["gap"] != row["gap"] else f"{names[row[end]]} {row[f'{end}_value']:.3f}"
+
+
 def _gap(row: dict[Any, Any]) -> str:
     if row["gap"] != row["gap"]:
         return "-"
-    return f"{row['gap']:.3f} ({row['lower']:.3f} to {row['upper']:.3f})"
+    return f"{row['gap']:.3f} ({row['lower']:.3f} to {_known(row['upper'], '.3f')})"
 
 
 def _share(row: dict[Any, Any]) -> str:
@@ -198,7 +328,7 @@ def _share(row: dict[Any, Any]) -> str:
 def _driver(row: dict[Any, Any]) -> str:
     if row["driver"] is None or row["driver"] != row["driver"]:
         return "-"
-    return f"{printable(row['driver'], 20)} (else {100 * row['others']:.1f}%)"
+    return f"{printable(row['driver'])} (else {100 * row['others']:.1f}%)"
 
 
 def _known(value: float, form: str) -> str:

@@ -51,7 +51,12 @@ Sensitive = Annotated[
 ]
 Bins = Annotated[
     list[str] | None,
-    typer.Option(help="Where to cut a sensitive column of numbers.", metavar="age=25,45,65"),
+    typer.Option(
+        "--bins",
+        "--bin",
+        help="Where to cut a sensitive column of numbers.",
+        metavar="age=25,45,65",
+    ),
 ]
 Weight = Annotated[
     str | None, typer.Option(help="Column with weights of the rows.", metavar="COLUMN")

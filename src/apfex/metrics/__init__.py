@@ -1,7 +1,7 @@
 """How good and how fair decisions are: performance, gaps between groups, and their statistics."""
 
+from apfex.metrics._criteria import CRITERIA, TITLES, read_criteria
 from apfex.metrics._gaps import (
-    CRITERIA,
     accuracy_gap,
     dp_gap,
     equalized_odds_gap,
@@ -9,7 +9,6 @@ from apfex.metrics._gaps import (
     fpr_gap,
     npv_gap,
     ppv_gap,
-    read_criteria,
     tnr_gap,
     tpr_gap,
 )
@@ -17,9 +16,9 @@ from apfex.metrics._group_rates import GroupRates, largest_gap
 from apfex.metrics._inference import gap_inference, interval_of_rates
 from apfex.metrics._inputs import Inputs, check_indexes, check_spelling, read_inputs
 from apfex.metrics._interval import GapInterval, gap_interval
-from apfex.metrics._measures import MEASURES, Measure, of_scores, read_measures
+from apfex.metrics._measures import MEASURES, METRIC_NAMES, Measure, of_scores, read_measures
 from apfex.metrics._not_estimable import NotEstimableWarning, NotMeasurableError
-from apfex.metrics._pairs import lower_of_pairs, upper_of_pairs
+from apfex.metrics._pairs import gap_of_limits, lower_of_pairs, surest_pair, upper_of_pairs
 from apfex.metrics._performance import accuracy, balanced_accuracy, worst_group_accuracy
 from apfex.metrics._rate_table import group_rates
 from apfex.metrics._triviality import class_recalls, is_trivial, levelled_down
@@ -39,6 +38,7 @@ __all__ = [
     "gap_interval",
     "group_rates",
     "npv_gap",
+    "of_scores",
     "ppv_gap",
     "tnr_gap",
     "tpr_gap",

@@ -1,15 +1,14 @@
-"""Gaps: the largest minus the smallest rate over the groups; and the criteria that name them."""
+"""Gaps: the largest minus the smallest rate over the groups."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any, Literal, Protocol, cast, overload
 
 from apfex.metrics._group_rates import GroupRates
 from apfex.metrics._not_estimable import warn_left_out
 from apfex.metrics._rate_table import Grouping, rate_tables
-from apfex.rates import RATES, RateName
+from apfex.rates import RateName
 
 
 class GapFunction(Protocol):
@@ -233,31 +232,3 @@ def equalized_odds_gap() -> None:
     >>> equalized_odds_gap(y, decided, sensitive_features=["F"] * 4 + ["M"] * 4)
     0.5
     """
-
-
-CRITERIA: Mapping[str, tuple[RateName, ...]] = MappingProxyType(
-    {
-        "demographic_parity": ("dp",),
-        "equal_opportunity": ("tpr",),
-        "equalized_odds": ("tpr", "fpr"),
-        **{name: (name,) for name in RATES},
-    }
-)
-"""Rates of each criterion; its gap is the largest of theirs. The first three are fairlearn's."""
-
-_SHORT = {"demographic_parity": "dp", "equal_opportunity": "tpr"}
-
-
-def read_criteria(criteria: str | Sequence[str]) -> tuple[str, ...]:
-    """Our words for criteria, without repeats; an error for unknown ones.
-
-    Examples
-    --------
-    >>> read_criteria(("demographic_parity", "dp", "equalized_odds"))
-    ('dp', 'equalized_odds')
-    """
-    given = (criteria,) if isinstance(criteria, str) else tuple(criteria)
-    unknown = [name for name in given if name not in CRITERIA]
-    if unknown or not given:
-        raise ValueError(f"criteria must be some of {sorted(CRITERIA)}, got {list(given)}.")
-    return tuple(dict.fromkeys(_SHORT.get(name, name) for name in given))

@@ -12,6 +12,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm, rankdata, t
 
+from apfex.rates import RATES, RateName, quotient, rate_sums
+
 _BLOCKS = 20
 """Parts that are left out in turn, for metrics whose spread no formula gives."""
 _OF_SCORES = {
@@ -41,11 +43,24 @@ class Measure:
         Whether it takes scores instead of decisions.
     function : callable
         ``(y_true, y_pred or y_score)``, with ``sample_weight`` where it takes one.
+    rate : str or None
+        The rate of confusion counts that it is, of two labels, if it is one.
     """
 
     name: str
     of_scores: bool
     function: Callable[..., Any]
+    rate: RateName | None = None
+
+    @property
+    def of_probabilities(self) -> bool:
+        """Whether its scores must be probabilities."""
+        return self._known in (brier, calibration, log_loss)
+
+    @property
+    def _known(self) -> Callable[..., Any]:
+        """The function of ours that computes the same, or the function itself."""
+        return _SAME.get(_name_of(self.function), self.function)
 
     def value(self, y: np.ndarray, predicted: np.ndarray, weight: np.ndarray | None) -> float:
         """Return the metric of some rows; NaN where it is not defined there."""
@@ -63,11 +78,23 @@ class Measure:
         self, y: np.ndarray, predicted: np.ndarray, weight: np.ndarray | None, confidence: float
     ) -> tuple[float, float]:
         """Return an interval of the metric in the population; NaN where the rows do not tell."""
-        own = _INTERVALS.get(_SAME.get(_name_of(self.function), self.function))
+        return self.intervals(y, predicted, weight, (confidence,))[0]
+
+    def intervals(
+        self,
+        y: np.ndarray,
+        predicted: np.ndarray,
+        weight: np.ndarray | None,
+        confidences: Sequence[float],
+    ) -> list[tuple[float, float]]:
+        """Return an interval for each confidence."""
+        own = _INTERVALS.get(self._known)
         if own is not None:
             ones = np.ones(len(y)) if weight is None else weight
-            return own((y, predicted, ones), confidence)
-        return _jackknife(self, y, predicted, weight, confidence)
+            return [own((y, predicted, ones), confidence) for confidence in confidences]
+        whole, spread, freedom = _jackknife(self, y, predicted, weight)
+        halves = [float(t.ppf(0.5 + one / 2, freedom)) * spread for one in confidences]
+        return [(whole - half, whole + half) for half in halves]
 
 
 def auc(y: np.ndarray, score: np.ndarray, *, sample_weight: np.ndarray | None = None) -> float:
@@ -138,36 +165,108 @@ MEASURES: dict[str, Callable[..., float]] = {
 """Metrics of scores that have a name of their own."""
 
 
+_RATES_BY_NAME: dict[str, RateName] = {
+    **{name: name for name in RATES},
+    "accuracy_score": "accuracy",
+    "false_negative_rate": "fnr",
+    "false_positive_rate": "fpr",
+    "negative_predictive_value": "npv",
+    "precision": "ppv",
+    "precision_score": "ppv",
+    "recall": "tpr",
+    "recall_score": "tpr",
+    "selection_rate": "dp",
+    "sensitivity": "tpr",
+    "specificity": "tnr",
+    "true_negative_rate": "tnr",
+    "true_positive_rate": "tpr",
+}
+"""Rates by the names that fairlearn and scikit-learn have for them."""
+
+_SAME_NAMES = {"brier_score": "brier", "brier_score_loss": "brier"}
+_SAME_NAMES |= {"roc_auc": "auc", "roc_auc_score": "auc"}
+
+_FROM_SKLEARN = {
+    "average_precision": "average_precision_score",
+    "balanced_accuracy": "balanced_accuracy_score",
+    "f1": "f1_score",
+    "matthews_corrcoef": "matthews_corrcoef",
+}
+"""Metrics by the names of scikit-learn's scorers."""
+
+METRIC_NAMES: tuple[str, ...] = tuple(
+    sorted({*MEASURES, *_RATES_BY_NAME, *_SAME_NAMES, *_FROM_SKLEARN})
+)
+"""Metrics that need no function."""
+
+
 def read_measures(metrics: Mapping[str, Any] | Sequence[str] | str | None) -> tuple[Measure, ...]:
-    """Read metrics: names of ours, or names of a user's with functions.
+    """Read metrics: names that are known, or names of a user's with functions or known names.
 
     Examples
     --------
-    >>> [measure.of_scores for measure in read_measures(["auc", "brier"])]
-    [True, True]
+    >>> [measure.of_scores for measure in read_measures(["auc", "brier", "precision"])]
+    [True, True, False]
     """
     if metrics is None:
         return ()
     named = [metrics] if isinstance(metrics, str) else metrics
     if not isinstance(named, Mapping):
-        unknown = [name for name in named if name not in MEASURES]
-        if unknown:
-            raise ValueError(
-                f"metrics must be of {sorted(MEASURES)}, or map names to functions of labels and "
-                f"decisions, got {unknown}."
+        if not isinstance(named, list | tuple) or not all(isinstance(one, str) for one in named):
+            raise TypeError(
+                "metrics must be names, or map names to functions of labels and decisions, got "
+                f"{metrics!r}."
             )
-        named = {name: MEASURES[name] for name in named}
-    found = []
-    for name, function in named.items():
-        function = MEASURES.get(function, function) if isinstance(function, str) else function
-        if not callable(function):
-            raise ValueError(
-                f"metrics must map names to functions of labels and decisions, or to one of "
-                f"{sorted(MEASURES)}, got {function!r} for {name!r}."
+        named = {name: name for name in named}
+    return tuple(_measure(str(name), given) for name, given in named.items())
+
+
+def _measure(name: str, given: Any) -> Measure:
+    if isinstance(given, str):
+        if given in _RATES_BY_NAME:
+            return Measure(
+                name, False, _rate_function(_RATES_BY_NAME[given]), _RATES_BY_NAME[given]
             )
-        of_scores = function in MEASURES.values() or _wants_scores(function)
-        found.append(Measure(str(name), of_scores, function))
-    return tuple(found)
+        function = MEASURES.get(_SAME_NAMES.get(given, given))
+        if given in _FROM_SKLEARN:
+            import sklearn.metrics
+
+            function = getattr(sklearn.metrics, _FROM_SKLEARN[given])
+        if function is None:
+            raise ValueError(
+                f"metrics must be some of {list(METRIC_NAMES)}, or map names to functions of "
+                f"labels and decisions, got {given!r}."
+            )
+    else:
+        function = given
+    if not callable(function):
+        raise ValueError(
+            "metrics must map names to functions of labels and decisions, or to one of "
+            f"{list(METRIC_NAMES)}, got {given!r} for {name!r}."
+        )
+    scored = function in MEASURES.values() or _wants_scores(function)
+    return Measure(name, scored, function, _RATES_BY_NAME.get(_name_of(function)))
+
+
+def _rate_function(rate: RateName) -> Callable[..., float]:
+    """A rate as a function of labels and decisions of 0 and 1.
+
+    Examples
+    --------
+    >>> _rate_function("tpr")(np.array([0, 1, 1]), np.array([1, 1, 0]))
+    0.5
+    """
+
+    def value(
+        y: np.ndarray, decided: np.ndarray, *, sample_weight: np.ndarray | None = None
+    ) -> float:
+        ones = np.ones(len(decided)) if sample_weight is None else sample_weight
+        positive, chosen = np.asarray(y) == 1, np.asarray(decided) == 1
+        parts = (~positive & chosen, positive & chosen, ~positive, positive)
+        above, below = rate_sums(rate, np.array([[ones[part].sum() for part in parts]]))
+        return float(quotient(above, below)[0])
+
+    return value
 
 
 def of_scores(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -194,8 +293,8 @@ def _wants_scores(function: Callable[..., Any]) -> bool:
 
 
 def _name_of(function: Callable[..., Any]) -> str:
-    """The name of one of scikit-learn's metrics; of any other function nothing."""
-    ours = (getattr(function, "__module__", None) or "").startswith("sklearn.")
+    """The name of a metric of scikit-learn or fairlearn; of any other function nothing."""
+    ours = (getattr(function, "__module__", None) or "").startswith(("sklearn.", "fairlearn."))
     return getattr(function, "__name__", "") if ours else ""
 
 
@@ -234,7 +333,7 @@ def _auc_interval(rows: _Rows, confidence: float) -> tuple[float, float]:
     def excess(theta: float) -> float:
         tail = (1 - theta) / (2 - theta) + theta / (1 + theta)
         spread = theta * (1 - theta) * (1 + mean * tail) / (m * n)
-        return (found - theta) ** 2 - z**2 * max(spread, 0.0)
+        return float((found - theta) ** 2 - z**2 * max(spread, 0.0))
 
     tiny = 1e-9  # at 0 and 1 themselves there is no spread, and another root
     root: Any = brentq
@@ -282,21 +381,17 @@ _INTERVALS: dict[Callable[..., Any], Callable[[_Rows, float], tuple[float, float
 
 
 def _jackknife(
-    measure: Measure,
-    y: np.ndarray,
-    predicted: np.ndarray,
-    weight: np.ndarray | None,
-    confidence: float,
-) -> tuple[float, float]:
-    """Leave out one of up to 20 parts at a time; NaN where the metric does not move at all.
+    measure: Measure, y: np.ndarray, predicted: np.ndarray, weight: np.ndarray | None
+) -> tuple[float, float, int]:
+    """Value, standard error and degrees of freedom, leaving out one of up to 20 parts at a time.
 
-    Rows are put into an order of their own first, so that the order they came in has no say, and
-    dealt out at random from a fixed seed.
+    The error is NaN where the metric does not move at all. Rows are put into an order of their own
+    first, so that the order they came in has no say, and dealt out at random from a fixed seed.
     """
     n = len(y)
     blocks = min(_BLOCKS, n)
     if blocks < 3:
-        return float("nan"), float("nan")
+        return float("nan"), float("nan"), 1
     keys = [np.unique(column, return_inverse=True)[1] for column in (y, predicted)]
     keys += [] if weight is None else [weight]
     order = np.lexsort(keys)
@@ -308,7 +403,4 @@ def _jackknife(
         rest = None if weight is None else weight[kept]
         parts[block] = measure.value(y[kept], predicted[kept], rest)
     spread = np.sqrt((blocks - 1) / blocks * np.square(parts - parts.mean()).sum())
-    if not spread > 0:
-        return float("nan"), float("nan")
-    half = t.ppf(0.5 + confidence / 2, blocks - 1) * spread
-    return whole - half, whole + half
+    return whole, float(spread) if spread > 0 else float("nan"), blocks - 1

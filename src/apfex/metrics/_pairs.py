@@ -103,7 +103,80 @@ def lower_end(x: np.ndarray, n: np.ndarray, critical: float, alpha: float, n_gro
         high, low = (x[i], n[i]), (x[j], n[j])
         return lower_of_pairs(high, low, critical=critical, alpha=alpha, n_groups=n_groups)
 
-    return _largest_over_pairs(value, p - critical * s, -p - critical * s, 0.0)
+    return _largest_over_pairs(value, p - critical * s, -p - critical * s, 0.0)[0]
+
+
+def surest_pair(
+    x: np.ndarray, n: np.ndarray, *, critical: float, alpha: float
+) -> tuple[float, int, int]:
+    """The two groups, of those with counts [k], whose rates most surely lie apart.
+
+    Returns
+    -------
+    bound, low, high : float, int, int
+        The largest of :func:`lower_of_pairs`, and the places of the two groups, the one with the
+        lower rate first.
+
+    Examples
+    --------
+    >>> surest_pair(np.array([0, 30, 45]), np.array([3, 100, 100]), critical=1.4, alpha=0.05)[1:]
+    (1, 2)
+    """
+    p, s = smoothed(x, n)
+
+    def value(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        high, low = (x[i], n[i]), (x[j], n[j])
+        return lower_of_pairs(high, low, critical=critical, alpha=alpha, n_groups=len(n))
+
+    found = _largest_over_pairs(value, p - critical * s, -p - critical * s, -math.inf)
+    bound, high, low = found
+    return bound, low, high
+
+
+def gap_of_limits(
+    values: np.ndarray, joint: tuple[np.ndarray, np.ndarray], own: tuple[np.ndarray, np.ndarray]
+) -> tuple[float, float]:
+    """Interval of the gap between k groups, from intervals of the value of each.
+
+    Parameters
+    ----------
+    values : array of shape [k]
+        Of any metric, k at least 2.
+    joint, own : pairs of arrays of shape [k]
+        Lower and upper limits: at ``1 - alpha / (k - 1)``, because one group may be compared with
+        k - 1 others, and at ``1 - alpha``. NaN where the rows of a group do not tell.
+
+    Returns
+    -------
+    lower, upper : float
+        Joined in the way of Newcombe, as in :func:`lower_of_pairs` and :func:`upper_of_pairs`.
+        Groups without limits leave the lower end to the others, and make the upper end NaN.
+
+    Examples
+    --------
+    >>> limits = np.array([0.5, 0.7]), np.array([0.7, 0.9])
+    >>> lower, upper = gap_of_limits(np.array([0.6, 0.8]), limits, limits)
+    >>> round(lower, 3), round(upper, 3)
+    (0.059, 0.341)
+    """
+    known = ~(np.isnan(joint[0]) | np.isnan(joint[1]))
+    v, below, above = values[known], (values - joint[0])[known], (joint[1] - values)[known]
+
+    def least(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        return v[i] - v[j] - np.hypot(below[i], above[j])
+
+    root = math.sqrt(2)  # a root of two squares is at least their sum by this
+    lower = 0.0
+    if len(v) > 1:
+        lower = _largest_over_pairs(least, v - below / root, -v - above / root, 0.0)[0]
+    down, up = values - own[0], own[1] - values
+    if np.isnan(down).any() or np.isnan(up).any():
+        return lower, math.nan
+
+    def most(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        return values[i] - values[j] + np.hypot(up[i], down[j])
+
+    return lower, _largest_over_pairs(most, values + up, down - values, 0.0)[0]
 
 
 def upper_end(x: np.ndarray, n: np.ndarray, alpha: float) -> float:
@@ -116,7 +189,7 @@ def upper_end(x: np.ndarray, n: np.ndarray, alpha: float) -> float:
     # A root of two squares is at most the sum of what is squared.
     high = np.maximum(p + z * s, _upper_limit((x, n), alpha / 2))
     low = np.maximum(z * s - p, -_lower_limit((x, n), alpha / 2))
-    return min(1.0, _largest_over_pairs(value, high, low, -math.inf))
+    return min(1.0, _largest_over_pairs(value, high, low, -math.inf)[0])
 
 
 def _upper_quantile(alpha: float) -> float:
@@ -143,8 +216,8 @@ def _largest_over_pairs(
     high: np.ndarray,
     low: np.ndarray,
     least: float,
-) -> float:
-    """Largest value of two different groups, or ``least``, without a k x k matrix.
+) -> tuple[float, int, int]:
+    """Largest value of two different groups, or ``least``, without a k x k matrix; and the pair.
 
     Parameters
     ----------
@@ -154,18 +227,28 @@ def _largest_over_pairs(
         Their sum is nowhere below the value of a pair: only groups that could still lead are
         paired up.
     least : float
+
+    Returns
+    -------
+    value, higher, lower : float, int, int
+        The places of the pair; -1 where no value is above ``least``.
     """
 
-    def best_of(i: np.ndarray, j: np.ndarray) -> float:
-        pairs = value(i[:, None], j)
-        return float(np.where(i[:, None] == j, -np.inf, pairs).max())
+    def best_of(i: np.ndarray, j: np.ndarray) -> tuple[float, int, int]:
+        pairs = np.where(i[:, None] == j, -np.inf, value(i[:, None], j))
+        row, column = np.unravel_index(int(pairs.argmax()), pairs.shape)
+        return float(pairs[row, column]), int(i[row]), int(j[column])
 
-    best = max(least, best_of(_two_largest(high), _two_largest(low)))
-    rows = np.flatnonzero(high + low.max() > best)
-    columns = np.flatnonzero(low + high.max() > best)
+    best = max(
+        (least, -1, -1),
+        best_of(_two_largest(high), _two_largest(low)),
+        key=lambda one: one[0],
+    )
+    rows = np.flatnonzero(high + low.max() > best[0])
+    columns = np.flatnonzero(low + high.max() > best[0])
     size = max(1, _BLOCK // max(1, len(columns)))
     for start in range(0, len(rows), size):
-        best = max(best, best_of(rows[start : start + size], columns))
+        best = max(best, best_of(rows[start : start + size], columns), key=lambda one: one[0])
     return best
 
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 _STEPS, _HALVINGS = 25, 10
-_PRIOR_ROWS = 1.0
-"""How many rows' worth of belief there is that probabilities are right as they are."""
+_PRIOR_ROWS = 0.01
+"""Rows' worth of belief that probabilities are right as they are: enough for a minimum to exist."""
 _TINY = 1e-12
 
 
@@ -36,7 +36,7 @@ def fit_calibration(
     Notes
     -----
     Platt's scaling [1]_, for several classes as a softmax with a common slope, and without his
-    smoothed targets: instead the slope and offsets are pulled to 1 and 0 by the weight of one row.
+    smoothed targets: the slope and offsets are pulled to 1 and 0 by little more than nothing.
 
     References
     ----------
@@ -46,7 +46,7 @@ def fit_calibration(
     Examples
     --------
     >>> y = torch.tensor([0, 1, 0, 1] * 50)
-    >>> timid = torch.where(y.bool(), 0.52, 0.48)
+    >>> timid = torch.where(y.bool(), 0.6, 0.4)
     >>> p = torch.stack([1 - timid, timid], 1)
     >>> found = fit_calibration(p, y, torch.ones(200), torch.arange(200) // 2 % 2)
     >>> calibrate(p, found)[:2].round(decimals=1)

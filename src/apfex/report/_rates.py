@@ -9,19 +9,9 @@ from typing import Any, final
 import numpy as np
 
 from apfex.auditing import Audit
+from apfex.metrics import TITLES
 
-_TITLES = {
-    "dp": "Selection rate",
-    "tpr": "True positive rate",
-    "fpr": "False positive rate",
-    "tnr": "True negative rate",
-    "fnr": "False negative rate",
-    "ppv": "Precision",
-    "npv": "Negative predictive value",
-    "accuracy": "Accuracy",
-    "equalized_odds": "Equalized odds",
-    "favored": "Favorable decisions",
-}
+_TITLES = {**TITLES, "favored": "Favorable decisions"}
 _TEXTS = {
     "dp": "share of a group that is decided {label}",
     "tpr": "of those who are {label}, the share that is decided so",

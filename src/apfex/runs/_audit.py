@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+
 from apfex.runs._columns import (
     GroupCounts,
     find_columns,
+    is_numeric,
     read_groups,
     read_weight,
     warn_of_many_levels,
@@ -27,12 +30,15 @@ from apfex.runs._folder import (
     report_path,
 )
 from apfex.runs._labels import MISSING, Outcome, read_decisions
-from apfex.runs._settings import AuditFileSettings, Bins, Names
+from apfex.runs._settings import AuditFileSettings, Bins, Names, named_metrics
 from apfex.runs._tables import Table, open_table
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from apfex.auditing import Audit
-    from apfex.rates import ConfusionCounts
+    from apfex.groups import Groups
+    from apfex.metrics import Inputs, Measure
 
 _MOST_LEVELS = 100_000
 
@@ -50,7 +56,11 @@ class AuditData:
         With name, positive, negative and share; label is None where there are no labels.
     groups : GroupCounts
     dropped : int
-        Rows without a decision or label, left out because the user said so.
+        Rows without a decision, label or score, left out because the user said so.
+    score : str or None
+        Column of scores.
+    control : GroupCounts or None
+        Strata of the control features.
     """
 
     description: str
@@ -58,6 +68,8 @@ class AuditData:
     label: Outcome | None
     groups: GroupCounts
     dropped: int
+    score: str | None = None
+    control: GroupCounts | None = None
 
     @property
     def rows(self) -> int:
@@ -117,7 +129,11 @@ def audit_file(
     sensitive: Names,
     label: str | None = None,
     positive: object = None,
+    positive_prediction: object = None,
     threshold: float | None = None,
+    score: str | None = None,
+    metrics: Mapping[str, Any] | Names | None = None,
+    control: Names | None = None,
     bins: Bins | None = None,
     weight: str | None = None,
     criteria: Names = ("dp", "tpr"),
@@ -141,15 +157,25 @@ def audit_file(
         Column with the true outcome; without it there are selection rates only.
     positive : value, optional
         Positive value of decisions and labels; not needed for columns of 0 and 1.
+    positive_prediction : value, optional
+        Positive value of the decisions where these are written in other words than the labels,
+        such as approved and declined for labels Y and N.
     threshold : float, optional
         The column holds scores; from this one on it is decided positively.
-    bins : mapping from a sensitive column of numbers to where it is cut
+    score : str, optional
+        Column with scores of the positive label, beside one with decisions.
+    metrics : names, or mapping from name to function, optional
+        Any metrics by group, as for :func:`apfex.audit`; those of scores need ``score`` or
+        ``threshold``.
+    control : str or sequence of str, optional
+        Columns of control features: gaps are also measured within each of their strata.
+    bins : mapping from a sensitive or control column of numbers to where it is cut
     weight : str, optional
         Column with weights of rows.
     criteria, tolerance, confidence, min_count
         As for :func:`apfex.audit`.
     drop_missing : bool
-        Whether rows without a decision or label are left out; they are refused otherwise.
+        Whether rows without a decision, label or score are left out; they are refused otherwise.
     encoding : str, optional
         Of a CSV file that is not UTF-8.
 
@@ -169,16 +195,20 @@ def audit_file(
     >>> run.data.decided.share, run.audit.notes
     (0.75, ('Without labels: tpr left out.',))
     """
-    from apfex.auditing import AuditSettings, audit_counts
+    from apfex.auditing import AuditSettings, audit_rows
+    from apfex.metrics import read_measures
 
     settings = AuditFileSettings.of(locals())
+    measures = read_measures(named_metrics(metrics))
     criteria, notes = _criteria(settings)
     table = open_table(source, encoding)
-    counts, data = _count(table, settings)
+    rows, strata, data = _read(table, settings)
+    _check_measures(measures, rows)
     facts = {**table.identity(), "rows": data.rows, "dropped": data.dropped}
     asked = AuditSettings(criteria, tolerance, confidence, min_count, data.decided.positive)
     record = new_record("audit", settings.to_dict(), facts)
-    return AuditRun(audit_counts(counts, asked, notes), data, record)
+    found = audit_rows(rows, asked, notes, measures=measures, strata=strata)
+    return AuditRun(found, data, record)
 
 
 def load_audit(folder: str | os.PathLike[str]) -> AuditRun:
@@ -217,26 +247,40 @@ def _criteria(settings: AuditFileSettings) -> tuple[tuple[str, ...], list[str]]:
     return without, [f"Without labels: {', '.join(needy)} left out."] if needy else []
 
 
-def _count(table: Table, settings: AuditFileSettings) -> tuple[ConfusionCounts, AuditData]:
-    """Count only the columns that are needed, and refuse what would have to be guessed."""
-    from apfex.rates import count_rows
+def _read(table: Table, settings: AuditFileSettings) -> tuple[Inputs, Groups | None, AuditData]:
+    """Read only the columns that are needed, and refuse what would have to be guessed."""
+    from apfex.metrics import Inputs
 
-    arguments = ("prediction", "label", "weight")
+    arguments = ("prediction", "label", "weight", "score")
     columns, sensitive = find_columns(table, settings, arguments, ("sensitive",))
-    frame = table.read(list(dict.fromkeys([*columns.values(), *sensitive])))
-    outcomes = {name: frame[column] for name, column in columns.items() if name != "weight"}
-    decided, label, score = read_decisions(outcomes, settings.positive, settings.threshold)
+    control = table.names(settings.control, "control")
+    both = [name for name in control if name in sensitive]
+    if both:
+        raise RunError(
+            f"{{--control}} {both[0]} is among {{--sensitive}}: people who are alike in it have "
+            "no gap between its groups.",
+            found=both[0],
+        )
+    frame = table.read(list(dict.fromkeys([*columns.values(), *sensitive, *control])))
+    outcomes = {name: frame[column] for name, column in columns.items() if name in arguments[:2]}
+    decided, label, score = read_decisions(
+        outcomes, settings.positive, settings.threshold, settings.positive_prediction
+    )
+    if "score" in columns:
+        score = _read_score(frame[columns["score"]])
     complete = decided.codes != MISSING
     if label is not None:
         complete &= label.codes != MISSING
+    if score is not None:
+        complete &= ~np.isnan(score)
     dropped = int((~complete).sum())
     if dropped:
         if not settings.drop_missing:
-            raise _missing(table, decided, label)
+            raise _missing(table, decided, label, columns.get("score"), score)
         frame, decided = frame[complete].reset_index(drop=True), decided.take(complete)
         score = None if score is None else score[complete]
         label = None if label is None else label.take(complete)
-    groups = read_groups(frame[sensitive], settings.bins, most_levels=_MOST_LEVELS)
+    groups, strata = _read_groups(frame, sensitive, control, settings)
     if len(groups) < 2:
         raise RunError(
             f"{{--sensitive}} must tell groups apart, got one: {groups.names[0]}.",
@@ -245,13 +289,81 @@ def _count(table: Table, settings: AuditFileSettings) -> tuple[ConfusionCounts, 
     warn_of_many_levels(frame[[name for name in sensitive if name not in (settings.bins or ())]])
     weight = read_weight(frame[columns["weight"]]) if "weight" in columns else None
     labels = None if label is None else label.codes
-    counts = count_rows(labels, decided.codes, groups, weight, score=score)
-    return counts, AuditData(table.describe(), decided, label, GroupCounts.of(groups), dropped)
+    rows = Inputs(labels, decided.codes.astype(np.int64), (), groups, weight, score)
+    shown = AuditData(
+        table.describe(),
+        decided,
+        label,
+        GroupCounts.of(groups),
+        dropped,
+        columns.get("score"),
+        None if strata is None else GroupCounts.of(strata),
+    )
+    return rows, strata, shown
 
 
-def _missing(table: Table, decided: Outcome, label: Outcome | None) -> RunError:
+def _read_score(column: pd.Series) -> np.ndarray:
+    if not is_numeric(column):
+        raise RunError(f"{{--score}} {column.name} must hold numbers.", found=column.name)
+    score = column.to_numpy(np.float64)
+    if np.isinf(score).any():
+        raise RunError(f"{{--score}} {column.name} must be finite.", found=column.name)
+    return score
+
+
+def _read_groups(
+    frame: Any,
+    sensitive: Sequence[str],
+    control: Sequence[str],
+    settings: AuditFileSettings,
+) -> tuple[Groups, Groups | None]:
+    """Groups of the sensitive columns, and strata of the control features."""
+    from apfex.auditing import MOST_STRATA
+
+    bins = settings.bins or {}
+    of_control = {name: cuts for name, cuts in bins.items() if name in control}
+    others = {name: cuts for name, cuts in bins.items() if name not in of_control}
+    groups = read_groups(frame[list(sensitive)], others, most_levels=_MOST_LEVELS)
+    if not control:
+        return groups, None
+    strata = read_groups(frame[list(control)], of_control, most_levels=_MOST_LEVELS)
+    if len(strata) > MOST_STRATA:
+        raise RunError(
+            f"{{--control}} must form at most {MOST_STRATA} strata, got {len(strata):,}; put "
+            "numbers into bins ({--bins}), merge levels or leave a column out.",
+            found=len(strata),
+        )
+    return groups, strata
+
+
+def _check_measures(measures: Sequence[Measure], rows: Inputs) -> None:
+    """Refuse metrics of columns that were not named."""
+    from apfex.rates import RATES
+
+    for one in measures:
+        if one.of_scores and rows.score is None:
+            raise RunError(
+                f"{{--metrics}} {one.name} needs a column with scores of the positive label: "
+                "{--score}.",
+                found=one.name,
+            )
+        if rows.y is None and (one.rate is None or RATES[one.rate].needs_labels):
+            raise RunError(
+                f"{{--metrics}} {one.name} needs the true outcome: {{--label}}.", found=one.name
+            )
+
+
+def _missing(
+    table: Table,
+    decided: Outcome,
+    label: Outcome | None,
+    scored: str | None,
+    score: np.ndarray | None,
+) -> RunError:
     """Rows without a decision may be the ones that matter: nobody leaves them out unasked."""
     found = {one.name: one.missing for one in (decided, label) if one is not None and one.missing}
+    if scored is not None and score is not None and np.isnan(score).any():
+        found[scored] = int(np.isnan(score).sum())
     return RunError(
         f"{table.name} has no value of "
         f"{' and of '.join((f'{name} in {n:,}' for name, n in found.items()))} of "

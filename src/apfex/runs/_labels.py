@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
 MISSING = -1
 _NUMBERS, _BOOLEANS = ("0", "1"), ("False", "True")
+_LIKELY = {
+    *("1", "true", "y", "yes", "good", "positive", "favorable", "pass", "passed"),
+    *("accept", "accepted", "admitted", "approve", "approved", "grant", "granted", "hire"),
+    *("hired", "offered", "paid", "repaid", "selected"),
+}
+"""Words for a value that is probably the positive one: for proposals, never for decisions."""
 
 
 @final
@@ -75,7 +81,10 @@ def read_outcomes(columns: Mapping[str, pd.Series], positive: str | None) -> lis
 
 
 def read_decisions(
-    columns: Mapping[str, pd.Series], positive: str | None, threshold: float | None
+    columns: Mapping[str, pd.Series],
+    positive: str | None,
+    threshold: float | None,
+    positive_prediction: str | None = None,
 ) -> tuple[Outcome, Outcome | None, np.ndarray | None]:
     """Decisions, and where there are such: labels, and the scores that the decisions are made by.
 
@@ -86,12 +95,23 @@ def read_decisions(
         As for :func:`read_outcomes`.
     threshold : float, optional
         The column of predictions holds scores; from this one on it is decided positively.
+    positive_prediction : str, optional
+        Positive value of the decisions, where they are written in other words than the labels.
     """
     predicted = columns["prediction"]
     if threshold is None:
         _check_decided(predicted)
+        if positive_prediction is not None:
+            return *_read_apart(columns, positive, positive_prediction), None
+        if "label" in columns:
+            label_values = _Values.of("label", columns["label"])
+            _check_words(_Values.of("prediction", predicted), label_values, positive)
         decided, *label = read_outcomes(columns, positive)
         return decided, label[0] if label else None, None
+    if positive_prediction is not None:
+        raise RunError(
+            "{--positive_prediction} must not be given with {--threshold}, which decides itself."
+        )
     if not is_numeric(predicted):
         raise RunError(
             f"{{--threshold}} needs numbers, but {predicted.name} holds none.", found=predicted.name
@@ -104,6 +124,47 @@ def read_decisions(
     if positive is not None:
         raise RunError("{--positive} must not be given with {--threshold} and no {--label}.")
     return decided, None, score
+
+
+def _read_apart(
+    columns: Mapping[str, pd.Series], positive: str | None, positive_prediction: str
+) -> tuple[Outcome, Outcome | None]:
+    """Decisions by their own positive value, labels by theirs, or by the same if they have it."""
+    decided = _Values.of("prediction", columns["prediction"])
+    if decided.find(positive_prediction) is None:
+        said = f"{{--positive_prediction}} '{positive_prediction}' is no value of {decided.name}"
+        raise unknown(positive_prediction, sorted(decided.words), said)
+    outcome = decided.outcome(positive_prediction, [])
+    if "label" not in columns:
+        if positive is not None:
+            raise RunError(
+                "{--positive} must not be given with {--positive_prediction} and no {--label}."
+            )
+        return outcome, None
+    label = _Values.of("label", columns["label"])
+    if positive is None and label.find(positive_prediction) is not None:
+        positive = positive_prediction
+    return outcome, read_outcomes({"label": columns["label"]}, positive)[0]
+
+
+def _check_words(decided: _Values, label: _Values, positive: str | None) -> None:
+    """Refuse decisions and labels in different words, and say by which options to tell them."""
+    both = (decided, label)
+    whole = [values.words for values in both if positive and values.find(positive)]
+    unclear = [values for values in both if values.chosen(positive, whole) is None]
+    if not unclear or set(decided.words) == set(label.words) or (positive and not whole):
+        return
+    proposed = {"positive_prediction": decided.likely(positive)}
+    if len(unclear) == 2 or unclear == [label]:
+        proposed["positive"] = label.likely(None)
+    options = " ".join(f"{{--{name}}}" for name in proposed)
+    raise RunError(
+        f"{{--prediction}} {decided.name} holds {listed(sorted(decided.words))}, and {{--label}} "
+        f"{label.name} {listed(sorted(label.words))}: say which value is positive in each, for "
+        f"instance {options}",
+        found=tuple(sorted(unclear[0].words)),
+        **proposed,
+    )
 
 
 @final
@@ -142,14 +203,26 @@ class _Values:
             forms.append(spelled(float(positive)))
         return next((form for form in forms if form in self.words), None)
 
-    def outcome(self, positive: str | None, whole: Sequence[Sequence[str]]) -> Outcome:
-        """Codes by the positive value, which other columns have."""
+    def likely(self, positive: str | None) -> str:
+        """A value to propose as the positive one."""
+        words = sorted(self.words)
+        known = [word for word in words if word.strip().casefold() in _LIKELY]
+        found = self.find(positive) if positive is not None else None
+        return found or (known[0] if known else words[-1])
+
+    def chosen(self, positive: str | None, whole: Sequence[Sequence[str]]) -> str | None:
+        """The positive value, which other columns may have; None where nobody can tell."""
         chosen = self.find(positive) if positive is not None else None
         if chosen is None and any(set(self.words) <= set(words) for words in whole):
             chosen = positive
         for plain in (_NUMBERS, _BOOLEANS):
             if chosen is None and set(self.words) <= {*plain}:
                 chosen = plain[1]
+        return chosen
+
+    def outcome(self, positive: str | None, whole: Sequence[Sequence[str]]) -> Outcome:
+        """Codes by the positive value."""
+        chosen = self.chosen(positive, whole)
         if chosen is None:
             raise self._unclear()
         self._check_spelling(chosen)
@@ -179,7 +252,7 @@ class _Values:
         return RunError(
             f"{{--{self.argument}}} {self.name} holds {len(words):,} values ({listed(words)}): say "
             "which one is positive, for instance {--positive}",
-            positive=words[-1],
+            positive=self.likely(None),
             found=tuple(words),
         )
 

@@ -119,9 +119,27 @@ class AuditFileSettings(TableSettings):
     """Arguments of :func:`audit_file`."""
 
     prediction: str
+    positive_prediction: str | None
     threshold: float | None
+    score: str | None
+    metrics: tuple[str, ...]
+    control: tuple[str, ...]
     min_count: float
     drop_missing: bool
+
+    def __post_init__(self) -> None:
+        """Bring every argument into its one form."""
+        super().__post_init__()
+        word = self.positive_prediction
+        self._set(
+            positive_prediction=None if word is None else spelled(word),
+            metrics=tuple(map(str, named_metrics(self.metrics) or ())),
+            control=as_names(self.control),
+        )
+        if self.score is not None and self.threshold is not None:
+            raise RunError(
+                "{--score} must not be given with {--threshold}: the predictions are scores then."
+            )
 
 
 def as_names(given: Names | None) -> tuple[str, ...]:
@@ -147,6 +165,19 @@ def _check_criteria(given: Names) -> tuple[str, ...]:
     if not any(names):
         raise RunError("{--criteria} must name at least one, such as dp or tpr.")
     return read_criteria([name for name in names if name])
+
+
+def named_metrics(given: Any) -> Any:
+    """Metrics as names, also with commas between, or as a mapping to functions."""
+    from apfex.metrics import METRIC_NAMES
+
+    if given is None or isinstance(given, Mapping):
+        return given
+    names = [name.strip() for value in as_names(given) for name in str(value).split(",")]
+    for name in filter(None, names):
+        if name not in METRIC_NAMES:
+            raise unknown(name, METRIC_NAMES, f"{{--metrics}}: there is no '{name}'")
+    return list(dict.fromkeys(filter(None, names)))
 
 
 def _check_max_gap(

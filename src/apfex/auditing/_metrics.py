@@ -1,0 +1,212 @@
+"""Any metric by group, and the gaps between groups, with intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import pandas as pd
+
+from apfex.auditing._estimates import attribute_columns, column_of, wilson_interval
+from apfex.auditing._settings import AuditSettings, groupings_of
+from apfex.groups import Groups, grouping_name
+from apfex.metrics import GroupRates, Inputs, Measure, gap_of_limits, interval_of_rates
+from apfex.rates import RATES, ConfusionCounts
+
+ALL_ROWS = "all rows"
+"""The one group of the grouping "overall"."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _ByGroup:
+    """A metric of the k groups of a grouping, and its gap; arrays have shape [k]."""
+
+    values: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    compared: np.ndarray
+    gap_lower: float = math.nan
+    gap_upper: float = math.nan
+
+
+def check_measures(measures: Sequence[Measure], data: Inputs) -> None:
+    """Refuse metrics of something that is not there."""
+    asked = {
+        "y_true": [one.name for one in measures if data.y is None and _needs_labels(one)],
+        "y_score": [one.name for one in measures if data.score is None and one.of_scores],
+    }
+    for argument, names in asked.items():
+        if names:
+            raise ValueError(f"{argument} must be given for the metrics {names}, got None.")
+    several = [one.name for one in measures if one.rate not in (None, "accuracy")]
+    if data.classes and several:
+        raise ValueError(
+            f"metrics must be defined for the {len(data.classes)} labels found, got {several}, "
+            "which need two; give a function, such as one that averages over classes."
+        )
+    doubtful = [one.name for one in measures if one.of_probabilities]
+    if doubtful and not are_probabilities(data.score):
+        raise ValueError(
+            f"y_score must lie between 0 and 1 for the metrics {doubtful}, got {_span(data.score)}."
+        )
+
+
+def are_probabilities(score: np.ndarray | None) -> bool:
+    """Whether scores could be probabilities."""
+    return score is not None and bool((score >= 0).all() and (score <= 1).all())
+
+
+def not_probabilities(score: np.ndarray) -> str:
+    """A note on scores that are none."""
+    return (
+        f"Scores lie {_span(score)}, not between 0 and 1: they are no probabilities, so that "
+        "calibration and Brier score are left out."
+    )
+
+
+def metric_tables(
+    data: Inputs, counts: ConfusionCounts, settings: AuditSettings, measures: Sequence[Measure]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Metrics by group, and their gaps.
+
+    Returns
+    -------
+    metrics : DataFrame
+        A row per metric, grouping (the first is "overall") and group: ``metric``, ``by``,
+        ``group``, a column for each attribute, ``count``, ``value``, ``lower``, ``upper``,
+        ``compared`` (False where fewer than ``min_count`` rows count, or it is not defined).
+    gaps : DataFrame
+        A row per metric and grouping: ``metric``, ``by``, ``gap``, ``lower``, ``upper``,
+        ``lowest``, ``lowest_value``, ``highest``, ``highest_value``, ``groups_compared``,
+        ``groups``.
+    """
+    names, frames, gaps = counts.groups.attributes, [], []
+    split: dict[tuple[str, ...], tuple[Groups | None, list[tuple[int, np.ndarray]]]] = {}
+    for attributes in [(), *groupings_of(names)]:
+        groups = data.groups.parent(attributes) if attributes else None
+        split[attributes] = groups, list(_rows_of(groups, data))
+    for measure in measures:
+        for attributes, (groups, parts) in split.items():
+            own = counts.by(attributes)
+            found = _measured(measure, data, parts, own, settings)
+            k = len(own.sizes)
+            columns: dict[str, Any] = {column_of(name): [None] * k for name in names}
+            if groups is not None:
+                columns = attribute_columns(groups, names)
+            group = [ALL_ROWS] if groups is None else list(own.names)
+            head = {"metric": measure.name, "by": grouping_name(attributes) or "overall"}
+            table = {
+                "group": group,
+                **columns,
+                "count": own.sizes,
+                "value": found.values,
+                "lower": found.lower,
+                "upper": found.upper,
+                "compared": found.compared,
+            }
+            frames.append(pd.DataFrame(head | table, index=range(k)))
+            if attributes:
+                gaps.append(head | _gap(found, group))
+    return pd.concat(frames, ignore_index=True), pd.DataFrame(gaps)
+
+
+def _measured(
+    measure: Measure,
+    data: Inputs,
+    parts: Sequence[tuple[int, np.ndarray]],
+    counts: ConfusionCounts,
+    settings: AuditSettings,
+) -> _ByGroup:
+    if measure.rate is not None:
+        return _of_rate(GroupRates.of(counts, measure.rate, settings.min_count), settings)
+    k = len(counts.sizes)
+    values, enough = np.full(k, np.nan), np.zeros(k, dtype=bool)
+    for place, rows in parts:
+        values[place] = measure.value(*_arguments(measure, data, rows))
+        weight = None if data.weight is None else data.weight[rows]
+        worth = len(rows) if weight is None else round(weight.sum() ** 2 / (weight**2).sum())
+        enough[place] = worth >= settings.min_count
+    compared = enough & np.isfinite(values)
+    others = max(int(compared.sum()) - 1, 1)
+    alpha = 1 - settings.confidence
+    own, joint = np.full((2, k), np.nan), np.full((2, k), np.nan)
+    for place, rows in parts:
+        if compared[place]:
+            given = _arguments(measure, data, rows)
+            limits = measure.intervals(*given, (1 - alpha, 1 - alpha / others))
+            own[:, place], joint[:, place] = limits
+    if compared.sum() < 2:
+        return _ByGroup(values, own[0], own[1], compared)
+    kept = (joint[0][compared], joint[1][compared]), (own[0][compared], own[1][compared])
+    ends = gap_of_limits(values[compared], *kept)
+    return _ByGroup(values, own[0], own[1], compared, *ends)
+
+
+def _of_rate(table: GroupRates, settings: AuditSettings) -> _ByGroup:
+    """A rate, as the audit itself has it."""
+    low, high = wilson_interval(table.rates, table.totals, settings.confidence)
+    gap = interval_of_rates([table], confidence=settings.confidence)
+    return _ByGroup(table.rates[0], low[0], high[0], table.counted[0], gap.lower, gap.upper)
+
+
+def _rows_of(groups: Groups | None, data: Inputs) -> Iterator[tuple[int, np.ndarray]]:
+    """The rows of each group that has some; of all groups together without ``groups``."""
+    inside = np.flatnonzero(data.groups.codes >= 0)
+    if groups is None:
+        yield 0, inside
+        return
+    codes = groups.codes[inside]
+    order = inside[np.argsort(codes, kind="stable")]
+    found, starts = np.unique(groups.codes[order], return_index=True)
+    for place, rows in zip(found, np.split(order, starts[1:]), strict=True):
+        if data.weight is None or data.weight[rows].any():
+            yield int(place), rows
+
+
+def _arguments(
+    measure: Measure, data: Inputs, rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Labels, decisions or scores, and weights; of several labels the labels themselves."""
+    weight = None if data.weight is None else data.weight[rows]
+    y = np.zeros(len(rows), dtype=np.int64) if data.y is None else data.y[rows]
+    if measure.of_scores:
+        assert data.score is not None
+        return y, data.score[rows], weight
+    decided = data.decided[rows]
+    if not data.classes:
+        return y, decided, weight
+    classes = np.asarray(data.classes)
+    return classes[y], classes[decided], weight
+
+
+def _gap(found: _ByGroup, groups: Sequence[str]) -> dict[str, object]:
+    values = np.where(found.compared, found.values, np.nan)
+    n = int(found.compared.sum())
+    if n < 2:
+        low = high = None
+    else:
+        low, high = int(np.nanargmin(values)), int(np.nanargmax(values))
+    return {
+        "gap": math.nan if low is None or high is None else float(values[high] - values[low]),
+        "lower": found.gap_lower,
+        "upper": found.gap_upper,
+        "lowest": None if low is None else groups[low],
+        "lowest_value": math.nan if low is None else float(values[low]),
+        "highest": None if high is None else groups[high],
+        "highest_value": math.nan if high is None else float(values[high]),
+        "groups_compared": n,
+        "groups": len(groups),
+    }
+
+
+def _needs_labels(measure: Measure) -> bool:
+    return measure.rate is None or RATES[measure.rate].needs_labels
+
+
+def _span(score: np.ndarray | None) -> str:
+    assert score is not None
+    return f"between {score.min():.4g} and {score.max():.4g}"
