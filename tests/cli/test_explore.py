@@ -5,7 +5,6 @@ import shutil
 import sys
 
 import numpy as np
-import pandas as pd
 import pytest
 from tests.cli.conftest import COLUMNS, TRAINING
 from tests.people import people
@@ -21,8 +20,8 @@ def test_it_tells_what_it_took(apfex, table, tmp_path):
         "hired, positive: hired (",
         "sex (2) x origin (2): 4 groups",
         "5 (3 numbers, 2 text): merit_1, merit_2, town",
-        "225 to fit and choose, 75 to test",
-        "chosen",
+        "225 to train and choose by, 75 to test",
+        "closest to the limit",
         str(tmp_path / "run" / "report.html"),
     ):
         assert words in said.out
@@ -49,14 +48,14 @@ def test_weights_bins_a_favorable_label_and_json(apfex, tmp_path):
 
 def test_figures_of_the_validation_rows_are_named_as_such(apfex, table, tmp_path):
     arguments = ["explore", table, *COLUMNS, *TRAINING, "--out", tmp_path / "run", "--max-gap"]
-    assert "within --max-gap (dp 1) on the validation rows" in apfex(*arguments, "1").out
+    assert "meet your limit (dp gap at most 1) on the validation rows" in apfex(*arguments, "1").out
     shutil.rmtree(tmp_path / "run")
     said = apfex(*arguments, "0").out
     front = read_json(tmp_path / "run/front.json")
     gap = front["points"][front["chosen"]]["validation"]["gaps"]["dp"]["gap"]
     assert (
-        "none is within --max-gap (dp 0) on the validation rows; there this one is nearest "
-        f"(dp {gap:.3f})" in said
+        "No model meets your limit (dp gap at most 0) on the validation rows; this one comes "
+        f"closest: point {front['chosen']} (dp gap {gap:.3f} there)." in said
     )
 
 
@@ -69,13 +68,13 @@ def test_bins_must_be_a_column_and_rising_numbers(apfex, table, text):
 @pytest.mark.parametrize(
     ("names", "typed"),
     [
-        (["day", "tags"], "--drop day,tags"),
+        (["raw", "tags"], "--drop raw,tags"),
         (["row", "the name"], "--drop row --drop 'the name'"),
         (["a,b"], "--drop a,b"),
     ],
 )
 def test_what_is_proposed_can_be_typed(apfex, tmp_path, names, typed):
-    frame = people().assign(**dict.fromkeys(names, pd.Timestamp("2024-01-31")))
+    frame = people().assign(**dict.fromkeys(names, b"raw"))
     frame.to_parquet(tmp_path / "p.parquet")
     said = apfex("explore", tmp_path / "p.parquet", *COLUMNS, "--out", tmp_path / "run")
     assert said.err.rstrip().endswith(f"Leave them out: {typed}")

@@ -116,7 +116,7 @@ def _data_of(record: Mapping[str, Any], settings: ExploreSettings, data: Any) ->
         raise RunError(
             f"The data of the run, {source}, is not there; say where: {{--data}}", found=source
         )
-    table = open_table(source, settings.encoding)
+    table = open_table(source, settings.encoding, settings.sheet)
     found, wanted = table.sha256(), record["data"]["sha256"]
     if found != wanted:
         raise RunError(

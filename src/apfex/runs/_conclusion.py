@@ -1,0 +1,140 @@
+"""What a run came to, in one sentence that terminal, page and record share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, final
+
+import numpy as np
+
+from apfex.plain import printable
+
+if TYPE_CHECKING:
+    from apfex.front import Front
+    from apfex.runs._settings import ExploreSettings
+
+_NEAR = 0.5
+"""Share of the way from the constant to the best model below which a model is nearly constant."""
+
+
+@final
+@dataclass(frozen=True)
+class Conclusion:
+    """Whether a run has a model that can be used, and which one is handed out.
+
+    Attributes
+    ----------
+    code : {"chosen", "limit_not_met", "no_usable_model"}
+        A model meets the limit; none does, and the nearest is handed out; or all models are
+        (nearly) constant, and none should be used.
+    text : str
+        The same in words, for a reader of the page or of the terminal.
+    """
+
+    code: Literal["chosen", "limit_not_met", "no_usable_model"]
+    text: str
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether there is a model that does more than to decide alike for everybody."""
+        return self.code != "no_usable_model"
+
+    def to_dict(self) -> dict[str, str]:
+        """For JSON."""
+        return asdict(self)
+
+
+def conclude(described: Mapping[str, Any], settings: ExploreSettings) -> Conclusion:
+    """Look at the points of a front and at the one that was chosen.
+
+    Parameters
+    ----------
+    described : mapping
+        From ``describe_front``, with what :func:`add_constant` adds.
+    """
+    points, place = described["points"], described["chosen"]
+    if all(point["trivial"] or point["near_constant"] for point in points):
+        return Conclusion("no_usable_model", _no_model(described, settings))
+    gaps = points[place]["validation"]["gaps"]
+    limit = ", ".join(f"{name} gap at most {most:g}" for name, most in settings.max_gap.items())
+    if settings.max_error_increase is not None:
+        limit += f", error at most {settings.max_error_increase:g} above the lowest"
+    found = ", ".join(f"{name} gap {gaps[name]['gap']:.3f}" for name in settings.max_gap)
+    poor = (
+        " It is nearly constant: little more accurate than the same answer for everyone."
+        if points[place]["trivial"] or points[place]["near_constant"]
+        else ""
+    )
+    if described["chosen_by"] == "nearest":
+        text = (
+            f"No model meets your limit ({limit}) on the validation rows; this one comes closest: "
+            f"point {place} ({found} there).{poor}"
+        )
+        return Conclusion("limit_not_met", text)
+    text = (
+        f"Point {place} is chosen: of the models that meet your limit ({limit}) on the validation "
+        f"rows it has the lowest {_ranked_by(settings)} ({found} there).{poor}"
+    )
+    return Conclusion("chosen", text)
+
+
+def add_constant(
+    described: dict[str, Any], front: Front, labels: np.ndarray, weight: np.ndarray | None
+) -> None:
+    """Add what the same answer for everyone is worth on the test rows, beside every point.
+
+    Parameters
+    ----------
+    described : dict
+        From ``describe_front``; gets ``constant``, and every point ``gain`` and ``near_constant``.
+    labels : int array of shape [n]
+        Labels of the test rows, as places among the classes.
+    weight : array of shape [n], or None
+    """
+    words = described["classes"]
+    shares = np.bincount(labels, weight, len(words))
+    shares = shares / shares.sum()
+    most = int(shares.argmax())
+    constant = {
+        "label": words[most],
+        "error": float(1 - shares[most]),
+        "balanced_error": 1 - 1 / int((shares > 0).sum()),
+        "share_favored": float(words[most] == described["favorable"]),
+    }
+    described.setdefault("constant", constant)
+    gains = [constant["error"] - point["error"] for point in described["points"]]
+    best = max(gains)
+    for point, known, gain in zip(described["points"], front, gains, strict=True):
+        is_near = best <= 0 or gain < _NEAR * best
+        point.setdefault("gain", gain)
+        point.setdefault("near_constant", bool(getattr(known, "near_constant", is_near)))
+
+
+def _no_model(described: Mapping[str, Any], settings: ExploreSettings) -> str:
+    """That there is none, why, and what to do about it."""
+    label = printable(described["constant"]["label"], 40)
+    remedies = [
+        (settings.scoring != "balanced_accuracy", "--scoring balanced_accuracy"),
+        (settings.cost is None, "--cost false_positive=1,false_negative=5 (with your own costs)"),
+        (settings.selection_rate is None, "--selection-rate 0.2 (with your own share)"),
+    ]
+    open_ones = [text for is_open, text in remedies if is_open]
+    tried = f"Train again with {_either(open_ones)}." if open_ones else "More rows may help."
+    return (
+        "No usable model: every model that was found gives (nearly) everyone the same answer, or "
+        f"is hardly better than “{label}” for everyone, which is wrong for "
+        f"{100 * described['constant']['error']:.1f}% of the test rows. {tried}"
+    )
+
+
+def _either(parts: Sequence[str]) -> str:
+    *others, last = parts
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _ranked_by(settings: ExploreSettings) -> str:
+    if settings.cost is not None:
+        return "cost"
+    known = {"accuracy": "error", "balanced_accuracy": "balanced error"}
+    return known.get(settings.scoring, f"1 - {settings.scoring}")
