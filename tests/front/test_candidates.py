@@ -9,12 +9,14 @@ import pytest
 import torch
 
 from apfex import metrics
-from apfex.front import Criteria
-from apfex.front._candidates import Candidate, evaluate
+from apfex.front import Criteria, NumericColumns, Scoring
+from apfex.front._candidates import Candidate, SearchResult, evaluate
 from apfex.front._rows import ValidationRows
 from apfex.front._search import make_front
 from apfex.groups import make_groups
 from apfex.models import StackedMLP
+
+ENCODER = NumericColumns(("x",))
 
 
 def make_validation(n=200, c=2, weighted=False, seed=0, attributes=False):
@@ -27,8 +29,8 @@ def make_validation(n=200, c=2, weighted=False, seed=0, attributes=False):
 
 
 def make_settings(**changes) -> Any:
-    settings = {"criteria": Criteria.of("dp"), "bounds": {"dp": 0.1}, "by": "error", "n_points": 16}
-    settings |= {"dtype": torch.float64}
+    settings = {"criteria": Criteria.of("dp"), "bounds": {"dp": 0.1}, "n_points": 16}
+    settings |= {"dtype": torch.float64, "scoring": Scoring()}
     return SimpleNamespace(**{**settings, **changes})
 
 
@@ -40,7 +42,7 @@ def test_scores_are_those_of_the_public_metrics(weighted, c, by, attributes):
     validation = make_validation(c=c, weighted=weighted, attributes=attributes)
     decisions = np.random.default_rng(1).integers(0, c, (5, 200))
     criteria = Criteria.of(("dp", "tpr", "equalized_odds", "ppv", "accuracy"))
-    found = evaluate(torch.from_numpy(decisions), validation, criteria, by)
+    found = evaluate(torch.from_numpy(decisions), validation, criteria, Scoring(by))
     measure = metrics.accuracy if by == "error" else metrics.balanced_accuracy
     for row, values in zip(decisions, found.values, strict=True):
         common = {"sample_weight": validation.sample_weight}
@@ -66,7 +68,7 @@ def test_a_constant_and_a_coin_are_trivial_and_a_good_model_is_not():
     nearly = np.zeros_like(coin)
     nearly[:3] = 1
     decisions = torch.from_numpy(np.stack([coin * 0, coin * 0 + 1, nearly, coin, good]))
-    assert evaluate(decisions, validation, Criteria(()), "error").trivial.tolist() == [True] * 4 + [
+    assert evaluate(decisions, validation, Criteria(()), Scoring()).trivial.tolist() == [True] * 4 + [
         False
     ]
 
@@ -74,7 +76,7 @@ def test_a_constant_and_a_coin_are_trivial_and_a_good_model_is_not():
 def test_what_cannot_be_estimated_is_nan_not_zero():
     validation = make_validation()
     nobody = torch.zeros(1, 200, dtype=torch.int64)
-    assert np.isnan(evaluate(nobody, validation, Criteria.of("ppv"), "error").values[0, 1])
+    assert np.isnan(evaluate(nobody, validation, Criteria.of("ppv"), Scoring()).values[0, 1])
 
 
 def candidate(*values, trivial=False, decisions=None, member=0):
@@ -90,7 +92,7 @@ def chosen(candidates, **settings):
         replace(one, member=place, decisions=np.arange(n) % 2)
         for place, one in enumerate(candidates)
     ]
-    front = make_front(offered, validation, make_settings(**settings), favorable=1)
+    front = make_front(SearchResult(offered, validation, ENCODER), make_settings(**settings), favorable=1)
     return [candidates[point.member] for point in front]
 
 
@@ -100,7 +102,7 @@ def test_a_trivial_model_takes_no_other_off_the_front():
     best = candidate(0.1, 0.3)
     dominated = candidate(0.26, 0.02)
     twin = candidate(0.1, 0.3)
-    assert chosen([constant, worse, best, dominated, twin]) == [best, worse, constant]
+    assert chosen([constant, worse, best, dominated, twin]) == [best, constant, worse]
     assert chosen([constant, candidate(0.1, 0.0)])[-1] is not constant
     assert chosen([constant, candidate(0.3, 0.0, trivial=True)]) == [constant]
 
@@ -134,13 +136,13 @@ def test_levelling_down_is_shown_only_where_nobody_gains():
         candidate(0.2, 0.2, decisions=harmed, member=1),
         candidate(0.3, 0.1, decisions=moved, member=2),
     ]
-    front = make_front(rows, validation, make_settings(), favorable=1)
+    front = make_front(SearchResult(rows, validation, ENCODER), make_settings(), favorable=1)
     shown = {point.member: point.levelled_down for point in front}
     assert shown == {0: (), 1: ("attribute0=m",), 2: ()}
-    mirrored = make_front(rows[:2], validation, make_settings(), favorable=0)
+    mirrored = make_front(SearchResult(rows[:2], validation, ENCODER), make_settings(), favorable=0)
     assert all(point.levelled_down == () for point in mirrored)  # label 0 is gained
 
 
 def test_no_candidate_is_an_error_with_a_remedy():
     with pytest.raises(ValueError, match="lower learning_rate, or choose another criterion"):
-        make_front([], make_validation(), make_settings(), favorable=1)
+        make_front(SearchResult([], make_validation(), ENCODER), make_settings(), favorable=1)

@@ -7,7 +7,7 @@ from tests.estimator.tables import DATA, FRESH, quick
 from tests.front.test_candidates import make_validation
 
 from apfex import audit, make_biased, metrics
-from apfex.front import Criteria
+from apfex.front import Criteria, Scoring
 from apfex.front._candidates import evaluate
 from apfex.front._point import gap_of
 from apfex.rates import OTHER_LABEL, RATES
@@ -33,7 +33,7 @@ def test_points_are_measured_by_the_favorable_label(favorable, weighted):
         0, 2, (3, len(validation.y)), generator=torch.Generator().manual_seed(0)
     )
     criteria = Criteria.of(CRITERIA).for_label(favorable, 2)
-    values = evaluate(decisions, validation, criteria, "error").values
+    values = evaluate(decisions, validation, criteria, Scoring()).values
     for member, decided in enumerate(decisions.numpy()):
         counts = validation.count(decided, favorable)
         groupings = [grouping.attributes for grouping in validation.groupings]
@@ -90,7 +90,7 @@ def test_training_closes_the_gap_of_the_favorable_label():
             )
             for label in (favorable, 1 - favorable)
         )
-        assert own < other - 0.1
+        assert own < other / 2
         assert clf.history_ is not None
         objectives.append(clf.history_.attrs["objectives"])
     assert objectives[0] == objectives[1] == ["error", "tpr gap by sex x origin"]

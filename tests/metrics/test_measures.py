@@ -89,7 +89,7 @@ def test_what_rows_do_not_tell_is_not_a_number():
 
 
 def test_scores_go_to_metrics_of_scores():
-    def own(y, given):
+    def own(_, given):
         return float(np.mean(given))
 
     measures = read_measures({"a": own, "b": of_scores(own), "c": "auc", "d": roc_auc_score})

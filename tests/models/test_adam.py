@@ -86,7 +86,9 @@ def test_training_imports_no_compiler():
     program = """
 import sys, torch
 from torch import nn
-from apfex.models import *
+from apfex.models import (
+    StackedMLP, StackedModules, TrainingRows, TrainingSettings, train_population, weight_grid
+)
 rows = TrainingRows(torch.randn(64, 3), torch.arange(64) % 2, torch.arange(64)[None] % 4, (4,))
 for population in (StackedMLP(3, 1, (4,), 2, 0), StackedModules(nn.Linear, 3, 1, 2, 0)):
     train_population(population, weight_grid(("dp",), 2), rows, TrainingSettings(epochs=1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -25,15 +26,29 @@ from apfex.estimator._inputs import (
     read_groups_if_there,
     read_rows,
 )
-from apfex.estimator._settings import read_bounds, read_settings, settings_for_rows
+from apfex.estimator._settings import (
+    read_bounds,
+    read_increase,
+    read_settings,
+    settings_for_rows,
+)
 from apfex.front import Features, Fitted, Front, search_front
 from apfex.metrics import check_indexes
+from apfex.models import thread_count, use_threads
 from apfex.persistence import StoredModel, export_onnx, save_model
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_NEEDED = ("criteria", "favorable_label", "include_sensitive", "max_gap", "sensitive")
+_NEEDED = (
+    "criteria",
+    "favorable_label",
+    "include_sensitive",
+    "max_error_increase",
+    "max_gap",
+    "n_jobs",
+    "sensitive",
+)
 """Arguments that a fitted classifier needs, and that must be stored with it."""
 
 
@@ -60,12 +75,22 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         Sensitive columns of ``X``, instead of ``sensitive_features`` in ``fit``.
     include_sensitive : bool
         Whether the sensitive attributes are inputs of the model.
-    scoring : {"accuracy", "balanced_accuracy"}
-        What the error of a point means when points are ranked.
+    scoring : {"accuracy", "balanced_accuracy"} or name of a scorer
+        What points are ranked by. "balanced_accuracy" also leads the search of rules, so that a
+        rare label counts as much as a frequent one. Any other scorer of scikit-learn that uses
+        decisions, such as "f1", only ranks.
+    cost_matrix : matrix of shape [c, c], optional
+        What it costs to decide for the class of a column where the label is that of the row, in
+        the order of ``classes_``: points are ranked by the mean cost, and rules fitted by it.
+    selection_rate : float, optional
+        Of two classes: the share of rows that get the favorable label, the same at every point
+        (exact on the training rows).
     n_points : int
         The most points that the front keeps.
     max_gap : float or mapping from criterion to float
         The bound for the point that ``predict`` uses at first.
+    max_error_increase : float, optional
+        How much larger the error of that point may be than that of the best one.
     favorable_label : label, optional
         The outcome that a person would want; the last class by default. It tells who gains, and
         of two classes all rates are its own: with ``favorable_label=0`` "tpr" is the share of
@@ -110,6 +135,10 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         none below.
     device : str
         "auto" takes a GPU if there is one.
+    n_jobs : int, optional
+        Threads of ``fit`` and ``predict``; -1: one for each processor. None: one for fewer than
+        10,000 rows, which gain little from more and lose much on busy machines, else as many as
+        torch is set to use, and no more than the process may have.
     random_state, verbose
         Seed; 1 shows a progress bar.
 
@@ -134,8 +163,10 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     Sensitive features are used in training only, never at ``predict``, unless
     ``group_thresholds`` asks for them. Rules guess the groups from the other inputs, and decide by
     that guess; members have no such step. Without sensitive features the front is a single
-    plain model, and ``fit`` warns. ``predict_proba`` is not calibrated. ``fit`` never fails
-    because a bound cannot be met: it takes the nearest non-trivial point, and warns once.
+    plain model, and ``fit`` warns. ``predict_proba`` is the model's calibrated probability of the
+    label, and not what decides: that is ``decision_function``, whose signs differ from point to
+    point. ``fit`` never fails because a bound cannot be met: it takes the nearest non-trivial
+    point, and warns once; so it does where only points that are nearly constant meet it.
 
     A trivial model takes no other off the front; one at most is shown. A group without rows that
     count among the validation rows is left out of the gap, with a warning; if fewer than two
@@ -172,9 +203,12 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         model: Any = "mlp",
         sensitive: Sequence[str] | None = None,
         include_sensitive: bool = False,
-        scoring: Literal["accuracy", "balanced_accuracy"] = "accuracy",
+        scoring: str = "accuracy",
+        cost_matrix: Any = None,
+        selection_rate: float | None = None,
         n_points: int = 16,
         max_gap: float | Mapping[str, float] = 0.05,
+        max_error_increase: float | None = None,
         favorable_label: Any = None,
         search: Literal["auto", "postprocess", "inprocess"] = "auto",
         init: Any = None,
@@ -193,6 +227,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         monotone_constraints: Mapping[str, int] | None = None,
         bins: Literal["auto", "tree", "quantile"] | None = "auto",
         device: str = "auto",
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -202,8 +237,11 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         self.sensitive = sensitive
         self.include_sensitive = include_sensitive
         self.scoring = scoring
+        self.cost_matrix = cost_matrix
+        self.selection_rate = selection_rate
         self.n_points = n_points
         self.max_gap = max_gap
+        self.max_error_increase = max_error_increase
         self.favorable_label = favorable_label
         self.search = search
         self.init = init
@@ -222,6 +260,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         self.monotone_constraints = monotone_constraints
         self.bins = bins
         self.device = device
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
@@ -254,13 +293,13 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             grouping=self.grouping,
         )
         favorable = class_code(rows.classes, self.favorable_label)
-        settings = settings_for_rows(settings, rows, favorable)
+        settings = settings_for_rows(settings, rows, favorable, self.n_jobs)
         left_out = () if self.include_sensitive else tuple(column_names(self.sensitive))
         names = getattr(self, "feature_names_in_", None)
         features = Features(self.n_features_in_, names, left_out)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.fitted_ = search_front(rows, settings, features, favorable, seed)
-        self.point_ = self.front_.first_choice(settings.bounds)
+        self.point_ = self.front_.first_choice(settings.bounds, settings.max_error_increase)
         return self
 
     @property
@@ -283,6 +322,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         max_gap: float | Mapping[str, float] | None = None,
         *,
         confidence: float | None = None,
+        max_error_increase: float | None = None,
     ) -> Self:
         """The most accurate non-trivial point within the bounds, as a fitted classifier.
 
@@ -293,6 +333,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         confidence : float, optional
             0.9, for instance: the upper end of the interval with this confidence must be within
             the bound, not only the gap.
+        max_error_increase : float, optional
+            How much larger its error may be than that of the best point; that of the constructor
+            by default. A point that is nearly constant is handed out with a warning.
         """
         check_is_fitted(self, "front_")
         if confidence is not None and not 0 < confidence < 1:
@@ -300,7 +343,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         if not self.front_[0].gaps:
             raise ValueError("select needs gaps to bound, but fit was given no sensitive features.")
         bounds = read_bounds(self.max_gap if max_gap is None else max_gap, [*self.front_[0].gaps])
-        return self.at(self.front_.find(bounds, confidence))
+        increase = self.max_error_increase if max_error_increase is None else max_error_increase
+        return self.at(self.front_.find(bounds, confidence, read_increase(increase)))
 
     def at(self, point: int) -> Self:
         """A point of the front as a fitted classifier of its own."""
@@ -317,26 +361,31 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Scores: logits of the last class [n], or of each class [n, c].
+        """By how much the point decides for the last class [n], or for each class [n, c].
 
+        The sign, or the largest, is the decision. It is no log-odds of the label: for its
+        probability see :meth:`predict_proba`.
         ``sensitive_features`` are needed with ``group_thresholds``, and refused without.
         """
         x, groups = self._encode(X, sensitive_features)
-        return self.front_.scores(self.point_, x, groups)
+        with self._threads(len(x)):
+            return self.front_.scores(self.point_, x, groups)
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Probabilities [n, c]; not calibrated."""
-        scores = self.decision_function(X, sensitive_features=sensitive_features)
-        scores = torch.from_numpy(scores).double()
-        if scores.ndim == 1:
-            positive = torch.sigmoid(scores)
-            return torch.stack([1 - positive, positive], 1).numpy()
-        return torch.softmax(scores, 1).numpy()
+        """Calibrated probabilities of the label [n, c].
+
+        With ``search="postprocess"`` they are those of the models below the rules, the same at
+        every point: the decision of a fair point is not the likelier label for everybody.
+        """
+        x, groups = self._encode(X, sensitive_features)
+        with self._threads(len(x)):
+            return self.front_.probabilities(self.point_, x, groups)
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Class of each row."""
         x, groups = self._encode(X, sensitive_features)
-        return self.classes_[self.front_.decide(x, groups, points=[self.point_])[0]]
+        with self._threads(len(x)):
+            return self.classes_[self.front_.decide(x, groups, points=[self.point_])[0]]
 
     def decide_all(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Class of each row by every point of the front, [points, n].
@@ -346,7 +395,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         may call it at a time.
         """
         x, groups = self._encode(X, sensitive_features)
-        return self.classes_[self.front_.decide(x, groups)]
+        with self._threads(len(x)):
+            return self.classes_[self.front_.decide(x, groups)]
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
@@ -496,6 +546,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         else:
             validate_data(self, X, skip_check_array=True, reset=False)
         return self.fitted_.encode(X), None if groups is None else torch.from_numpy(groups)
+
+    def _threads(self, n_rows: int) -> AbstractContextManager[None]:
+        return use_threads(thread_count(self.n_jobs, n_rows))
 
     def _where_needed(self, sensitive_features: Any) -> Any:
         """What ``predict`` takes of sensitive features that are given for a measurement."""

@@ -6,11 +6,13 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import torch
 
-from apfex.front import Criteria, Rows, SearchSettings
+from apfex.front import Criteria, Rows, Scoring, SearchSettings, scorer_of
+from apfex.models import thread_count
 from apfex.persistence import NotStored
 
 if TYPE_CHECKING:
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 
 _CHOICES = {
     "grouping": ("intersectional", "attributes"),
-    "scoring": ("accuracy", "balanced_accuracy"),
     "bins": ("auto", "tree", "quantile", None),
     "search": ("auto", "postprocess", "inprocess"),
     "validation": ("auto", "split", "cross"),
@@ -39,7 +40,9 @@ def read_settings(given: APFExClassifier) -> SearchSettings:
         models=models,
         factory=None if models else given.model,
         hidden=() if "linear" in models else _read_hidden(given.hidden),
-        by="balanced_error" if given.scoring == "balanced_accuracy" else "error",
+        scoring=_read_scoring(given),
+        max_error_increase=read_increase(given.max_error_increase),
+        n_threads=1,  # until the rows are known
         search=_read_search(given, models),
         init=given.init,
         group_thresholds=given.group_thresholds,
@@ -64,8 +67,13 @@ def read_settings(given: APFExClassifier) -> SearchSettings:
     return settings
 
 
-def settings_for_rows(settings: SearchSettings, rows: Rows, favorable: int) -> SearchSettings:
+def settings_for_rows(
+    settings: SearchSettings, rows: Rows, favorable: int, n_jobs: int | None
+) -> SearchSettings:
     """Criteria of the favorable label, by its code; none, with a warning, without groups."""
+    scoring = _scoring_for(settings.scoring, rows.classes)
+    threads = thread_count(n_jobs, len(rows.y))
+    settings = replace(settings, scoring=scoring, n_threads=threads)
     if rows.crossing is None:
         warnings.warn(
             "sensitive_features is None and sensitive names no columns: the front is a single "
@@ -75,6 +83,83 @@ def settings_for_rows(settings: SearchSettings, rows: Rows, favorable: int) -> S
         return replace(settings, criteria=Criteria(()), bounds={}, group_thresholds=False)
     criteria = settings.criteria.for_label(favorable, len(rows.classes))
     return replace(settings, criteria=criteria)
+
+
+def _read_scoring(given: APFExClassifier) -> Scoring:
+    """What points are ranked by; a scorer is bound to the classes later."""
+    name, costs, rate = given.scoring, given.cost_matrix, given.selection_rate
+    ours = {"accuracy": "error", "balanced_accuracy": "balanced_error"}
+    if costs is not None and name != "accuracy":
+        raise ValueError(
+            f"cost_matrix must be None with scoring={name!r}, got one: costs rank the points by "
+            "themselves; leave scoring at 'accuracy'."
+        )
+    if rate is not None and not (isinstance(rate, Real) and 0 < rate < 1):
+        raise ValueError(f"selection_rate must be None or between 0 and 1, got {rate!r}.")
+    rate = None if rate is None else float(rate)
+    if costs is not None:
+        return Scoring("cost", _read_costs(costs), rate)
+    if isinstance(name, str) and name in ours:
+        return Scoring(ours[name], None, rate)
+    from sklearn.metrics import get_scorer_names
+
+    if not isinstance(name, str) or name not in get_scorer_names():
+        raise ValueError(
+            f"scoring must be 'accuracy', 'balanced_accuracy', or the name of a scorer of "
+            f"scikit-learn that uses decisions, such as 'f1', got {name!r}."
+        )
+    return Scoring(name, None, rate)
+
+
+def _scoring_for(scoring: Scoring, classes: np.ndarray) -> Scoring:
+    """The scoring of these classes, checked."""
+    c = len(classes)
+    if scoring.costs is not None and scoring.costs.shape != (c, c):
+        raise ValueError(
+            f"cost_matrix must be {c} x {c}, a row for each label and a column for each decision "
+            f"in the order {classes.tolist()}, got {scoring.costs.shape}."
+        )
+    if scoring.selection_rate is not None and c != 2:
+        raise ValueError(
+            f"selection_rate must be None unless there are two classes, got "
+            f"{scoring.selection_rate} with {c}."
+        )
+    if scoring.name in ("error", "balanced_error", "cost"):
+        return scoring
+    scorer, first = scorer_of(scoring.name, classes), np.arange(c)
+    try:
+        scorer(first, first, None)
+    except Exception as error:
+        raise ValueError(
+            f"scoring must name a scorer that uses decisions and takes {c} classes, got "
+            f"{scoring.name!r}: {error}"
+        ) from error
+    return replace(scoring, name=f"1 - {scoring.name}", scorer=scorer)
+
+
+def _read_costs(given: Any) -> np.ndarray:
+    try:
+        costs = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"cost_matrix must be a matrix of numbers, got {given!r}.") from error
+    square = costs.ndim == 2 and costs.shape[0] == costs.shape[1]
+    if not square or not np.isfinite(costs).all() or (costs < 0).any():
+        raise ValueError(
+            "cost_matrix must be square, a row for each label and a column for each decision, of "
+            f"numbers from 0 on, got {costs.tolist()}."
+        )
+    if not (costs.max(1) > costs.min(1)).all():
+        raise ValueError(
+            "cost_matrix must tell decisions apart: in each row some must cost more than others, "
+            f"got {costs.tolist()}."
+        )
+    return costs
+
+
+def read_increase(given: float | None) -> float | None:
+    if given is not None and not (isinstance(given, Real) and given >= 0):
+        raise ValueError(f"max_error_increase must be None or at least 0, got {given!r}.")
+    return None if given is None else float(given)
 
 
 def _check_stored(given: APFExClassifier) -> None:
@@ -176,6 +261,12 @@ def _check_init(given: APFExClassifier, models: tuple[str, ...]) -> None:
 
 
 def _check_members(given: APFExClassifier, models: tuple[str, ...]) -> None:
+    for name in ("cost_matrix", "selection_rate"):
+        if getattr(given, name) is not None:
+            raise ValueError(
+                f"{name} must be None for members, got {getattr(given, name)!r}: only rules are "
+                "fitted by it. Use search='postprocess', without init, or scoring."
+            )
     if len(models) > 1:
         raise ValueError(
             f"model must be a single one for members, got {given.model!r}; use "

@@ -6,7 +6,7 @@ inprocessing (a model for each point), and :class:`Fitted` is all that a fit has
 """
 
 from apfex.front._criteria import Criteria
-from apfex.front._front import Front, UnmetBoundWarning
+from apfex.front._front import Front, NearConstantWarning, UnmetBoundWarning
 from apfex.front._init_model import InitColumns, NumericColumns
 from apfex.front._pareto_front import (
     FrontPoint,
@@ -16,7 +16,16 @@ from apfex.front._pareto_front import (
 )
 from apfex.front._point import Point
 from apfex.front._rows import Encoder, Rows, TableEncoders
+from apfex.front._scoring import Scoring, scorer_of
 from apfex.front._search import Features, Fitted, search_front
 from apfex.front._settings import SearchSettings
 
-__all__ = ["Front", "ParetoFront", "Point", "UnmetBoundWarning", "hypervolume", "non_dominated"]
+__all__ = [
+    "Front",
+    "NearConstantWarning",
+    "ParetoFront",
+    "Point",
+    "UnmetBoundWarning",
+    "hypervolume",
+    "non_dominated",
+]

@@ -12,12 +12,10 @@ from torch import Tensor, nn
 
 from apfex.front._criteria import Criteria
 from apfex.front._rows import Encoder, ValidationRows
+from apfex.front._scoring import Scoring
 from apfex.front._settings import SearchSettings
 from apfex.history import History
-from apfex.metrics import (
-    class_recalls,
-    is_trivial,
-)
+from apfex.metrics import is_trivial
 from apfex.rates import GroupIndex
 
 
@@ -38,7 +36,7 @@ class Candidate:
     epoch: int
     decisions: np.ndarray
     values: np.ndarray
-    """Error (balanced, where that ranks) and gaps, all minimised, all finite."""
+    """What ranks (error, balanced error, cost, ...) and gaps, all minimised, all finite."""
     trivial: bool
     snapshot: HasMembers
 
@@ -58,6 +56,9 @@ class SearchResult:
         How the members came about, where that is recorded.
     objectives : sequence of str
         Names of the losses in the history.
+    inputs : Tensor or None
+        Encoded validation rows, by which the probabilities of points are to be calibrated; None
+        where that has been done.
     """
 
     candidates: Sequence[Candidate]
@@ -65,6 +66,7 @@ class SearchResult:
     encoder: Encoder
     history: History | None = None
     objectives: Sequence[str] = ()
+    inputs: Tensor | None = None
 
 
 @final
@@ -112,15 +114,13 @@ class Evaluation:
         ]
 
 
-def evaluate(decisions: Tensor, rows: ValidationRows, criteria: Criteria, by: str) -> Evaluation:
+def evaluate(
+    decisions: Tensor, rows: ValidationRows, criteria: Criteria, scoring: Scoring
+) -> Evaluation:
     """Error and hard gaps of decisions [b, n], on their device."""
     device = decisions.device
     y = torch.from_numpy(rows.y).to(device)
     weight = torch.from_numpy(rows.weight).to(device)
-    if by == "balanced_error":  # a class of a single row is in the training part
-        right = class_recalls(decisions, y, rows.n_classes, weight).nanmean(1)
-    else:
-        right = (decisions == y).double() @ (weight / weight.sum())
     hard = decisions.double()
     if rows.is_multiclass:
         hard = (
@@ -129,7 +129,7 @@ def evaluate(decisions: Tensor, rows: ValidationRows, criteria: Criteria, by: st
     indexes = [GroupIndex.of(grouping) for grouping in rows.groupings]
     gaps = criteria.gaps(hard, y, indexes, weight, rows.is_multiclass)
     trivial = is_trivial(decisions, y, rows.n_classes, weight)
-    values = torch.cat([1 - right.unsqueeze(1), gaps], 1)
+    values = torch.cat([scoring.losses(decisions, rows).unsqueeze(1), gaps], 1)
     return Evaluation(decisions, values.cpu().numpy(), trivial.cpu().numpy())
 
 
@@ -142,7 +142,7 @@ def evaluate_scores(
 ) -> tuple[list[Candidate], Evaluation]:
     """Members by their scores [b, n] or [b, n, c]; those that diverged are no candidates."""
     decisions = decisions_of(scores)
-    evaluated = evaluate(decisions, rows, settings.criteria, settings.by)
+    evaluated = evaluate(decisions, rows, settings.criteria, settings.scoring)
     is_finite = scores.flatten(1).isfinite().all(1).cpu().numpy()
     return evaluated.candidates(epochs, snapshot, is_finite), evaluated
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, final, overload
+from typing import TYPE_CHECKING, Any, final, overload
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from apfex.front._point import Point
-from apfex.models import BoostedModel, RuleModel, given_groups
+from apfex.models import BoostedModel, RuleModel, calibrate, given_groups
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +25,10 @@ class UnmetBoundWarning(UserWarning):
     """No point of the front that is not trivial is within ``max_gap``; the nearest is used."""
 
 
+class NearConstantWarning(UserWarning):
+    """The point in use is little better than one decision for everybody."""
+
+
 @final
 class Front(Sequence[Point]):
     """Points by rising error; a sequence that prints as a table.
@@ -32,12 +36,15 @@ class Front(Sequence[Point]):
     Parameters
     ----------
     points : sequence of Point
-    by : {"error", "balanced_error"}
-        The error that ranks them.
+    by : str
+        The loss that ranks them: "error", "balanced_error", "cost", or "1 - " and a scorer.
     favorable_label : label, optional
         The label whose rates the gaps are of, where there are two.
     dtype : torch.dtype
         What the models count in.
+    constant_error : float
+        That loss of the best decision that looks at nobody: one label for all rows, or, with a
+        fixed selection rate, so many rows at random.
 
     Examples
     --------
@@ -52,12 +59,16 @@ class Front(Sequence[Point]):
     def __init__(
         self,
         points: Sequence[Point],
-        by: Literal["error", "balanced_error"] = "error",
+        by: str = "error",
         favorable_label: Any = None,
         dtype: torch.dtype = torch.float64,
+        constant_error: float = float("nan"),
     ) -> None:
         self.by, self.favorable_label, self.dtype = by, favorable_label, dtype
-        self._points = sorted(points, key=lambda point: getattr(point, by))
+        self.constant_error = constant_error
+        ranked = sorted(points, key=lambda point: point.loss)
+        best = min((point.loss for point in ranked if not point.trivial), default=constant_error)
+        self._points = [point.against(constant_error, best) for point in ranked]
 
     @overload
     def __getitem__(self, index: int) -> Point: ...
@@ -78,10 +89,15 @@ class Front(Sequence[Point]):
     def __repr__(self) -> str:
         """Show the figures that matter most."""
         frame = self.to_frame()
-        shown = [c for c in frame.columns if c in (self.by, "trivial") or c.endswith("_gap")]
-        table = frame[shown].round(3).to_string()
+        names = ("loss", "gain_share", "near_constant", "trivial")
+        shown = [c for c in frame.columns if c in names or c.endswith("_gap")]
+        header = [self.by if name == "loss" else name for name in shown]
+        table = frame[shown].round(3).to_string(header=header)
         whose = "" if self.favorable_label is None else f"; favorable: {self.favorable_label!r}"
-        return f"Front of {len(self)} points, measured on the validation rows{whose}\n{table}"
+        return (
+            f"Front of {len(self)} points, measured on the validation rows{whose}; {self.by} of one "
+            f"decision for everybody: {self.constant_error:.3f}\n{table}"
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """One row per point, by rising error; measured on the validation rows."""
@@ -90,6 +106,7 @@ class Front(Sequence[Point]):
         frame = pd.DataFrame([point.to_dict() for point in self])
         frame.attrs["measured_on"] = "validation rows, which chose the points"
         frame.attrs["favorable_label"] = self.favorable_label
+        frame.attrs["ranked_by"], frame.attrs["constant_error"] = self.by, self.constant_error
         return frame
 
     def scores(self, point: int, x: Tensor, groups: Tensor | None = None) -> np.ndarray:
@@ -105,6 +122,18 @@ class Front(Sequence[Point]):
         """
         parts = score_in_chunks([self[point].module], x, groups, self.dtype)
         return np.concatenate([scores for (scores,) in parts])
+
+    def probabilities(self, point: int, x: Tensor, groups: Tensor | None = None) -> np.ndarray:
+        """Calibrated probabilities of the label [n, c]; of rules the same at every point.
+
+        Parameters
+        ----------
+        point, x, groups
+            As for :meth:`scores`.
+        """
+        used = self[point]
+        found = probabilities_in_chunks(used.module, x, groups, self.dtype)
+        return (found if used.calibration is None else calibrate(found, used.calibration)).numpy()
 
     def decide(
         self, x: Tensor, groups: Tensor | None = None, *, points: Sequence[int] | None = None
@@ -128,45 +157,112 @@ class Front(Sequence[Point]):
         parts = score_in_chunks(models, x, groups, self.dtype)
         return np.concatenate([np.stack([*map(_decide, scores)]) for scores in parts], axis=1)
 
-    def choose(self, bounds: Mapping[str, float], confidence: float | None = None) -> int | None:
-        """Most accurate non-trivial point within the bounds, or None."""
-        for place, point in enumerate(self):
-            if not point.trivial and point.exceeds(bounds, confidence) <= 0:
+    def choose(
+        self,
+        bounds: Mapping[str, float],
+        confidence: float | None = None,
+        max_error_increase: float | None = None,
+    ) -> int | None:
+        """Most accurate point within the bounds that is not trivial, or None.
+
+        Parameters
+        ----------
+        bounds : mapping from criterion to float
+        confidence : float, optional
+            Of the upper ends of the intervals, which must then be within the bounds.
+        max_error_increase : float, optional
+            How much larger its loss may be than that of the best point.
+        """
+        for place in self._accurate(max_error_increase):
+            if self[place].exceeds(bounds, confidence) <= 0:
                 return place
         return None
 
-    def nearest(self, bounds: Mapping[str, float], confidence: float | None = None) -> int:
-        """The non-trivial point that exceeds the bounds least (of all, if all are trivial)."""
-        places = [p for p in range(len(self)) if not self[p].trivial] or list(range(len(self)))
+    def nearest(
+        self,
+        bounds: Mapping[str, float],
+        confidence: float | None = None,
+        max_error_increase: float | None = None,
+    ) -> int:
+        """The point that exceeds the bounds least, of those that are better than a constant."""
+        usable = self._accurate(max_error_increase)
+        places = [place for place in usable if not self[place].near_constant] or usable
+        places = places or list(range(len(self)))
         return min(places, key=lambda p: (self[p].exceeds(bounds, confidence), p))
 
-    def first_choice(self, bounds: Mapping[str, float]) -> int:
-        """The point that the bounds choose; the nearest, with a warning, where they admit none."""
-        place = self.choose(bounds)
-        if place is not None:
-            return place
-        near = self.nearest(bounds)
-        if bounds:
-            kind = "which is trivial as all are, " if self[near].trivial else ""
-            warnings.warn(
-                f"No non-trivial point of the front is within max_gap {dict(bounds)}; predict uses "
-                f"the nearest, point {near}, {kind}with {self[near].describe()}. Raise max_gap, or "
-                "look at front_.",
-                UnmetBoundWarning,
-                stacklevel=3,
-            )
-        return near
+    def _accurate(self, max_error_increase: float | None) -> list[int]:
+        """Places of the points that are not trivial, and not too much worse than the best."""
+        places = [place for place, point in enumerate(self) if not point.trivial]
+        if max_error_increase is None or not places:
+            return places
+        most = self[places[0]].loss + max_error_increase + 1e-9
+        return [place for place in places if self[place].loss <= most]
 
-    def find(self, bounds: Mapping[str, float], confidence: float | None = None) -> int:
-        """The point that the bounds choose; an error that names the nearest if there is none."""
-        place = self.choose(bounds, confidence)
+    def first_choice(
+        self, bounds: Mapping[str, float], max_error_increase: float | None = None
+    ) -> int:
+        """The point that the bounds choose; the nearest, with a warning, where they admit none."""
+        place = self.choose(bounds, None, max_error_increase)
+        if place is None and not bounds:
+            return self.nearest(bounds, None, max_error_increase)
         if place is None:
-            near = self.nearest(bounds, confidence)
-            raise ValueError(
-                f"max_gap must admit a non-trivial point of the front, got {dict(bounds)}; the "
-                f"nearest is point {near} with {self[near].describe(confidence)}: use "
-                f"at({near}), or raise max_gap."
+            place = self.nearest(bounds, None, max_error_increase)
+            self._warn_unmet(place, bounds, max_error_increase)
+        elif self[place].near_constant:
+            self._warn_near_constant(place, bounds)
+        return place
+
+    def _warn_unmet(
+        self, place: int, bounds: Mapping[str, float], max_error_increase: float | None
+    ) -> None:
+        limits = f"max_gap {dict(bounds)}"
+        if max_error_increase is not None:
+            limits += f" and max_error_increase {max_error_increase:g}"
+        text = (
+            f"No model meets {limits} on the validation rows; predict uses the one that comes "
+            f"closest: point {place} with {self[place].describe()}. Raise the limit, or look at "
+            "front_."
+        )
+        if self[place].trivial:
+            text = (
+                "No model was found that is better than one decision for everybody; predict uses "
+                f"point {place}, which gives {self[place].share_favored:.1%} of the rows the "
+                "favorable label. Where one label is rare, use another scoring: "
+                "'balanced_accuracy', a cost_matrix or a selection_rate."
             )
+        warnings.warn(text, UnmetBoundWarning, stacklevel=4)
+
+    def _warn_near_constant(self, place: int, bounds: Mapping[str, float]) -> None:
+        point = self[place]
+        warnings.warn(
+            f"Only models that are nearly constant meet max_gap {dict(bounds)} on the validation "
+            f"rows; predict uses point {place}, whose {self.by} of {point.loss:.4f} closes "
+            f"{point.gain_share:.0%} of the way from one decision for everybody "
+            f"({self.constant_error:.4f}) to the best model. Set max_error_increase, or look at "
+            "front_.",
+            NearConstantWarning,
+            stacklevel=4,
+        )
+
+    def find(
+        self,
+        bounds: Mapping[str, float],
+        confidence: float | None = None,
+        max_error_increase: float | None = None,
+    ) -> int:
+        """The point that the bounds choose; an error that names the nearest if there is none."""
+        place = self.choose(bounds, confidence, max_error_increase)
+        if place is None:
+            near = self.nearest(bounds, confidence, max_error_increase)
+            limit = f", and max_error_increase {max_error_increase:g}"
+            raise ValueError(
+                f"max_gap must admit a non-trivial point of the front, got {dict(bounds)}"
+                f"{'' if max_error_increase is None else limit}; the "
+                f"nearest is point {near} with {self[near].describe(confidence)}: use "
+                f"at({near}), or raise the limit."
+            )
+        if self[place].near_constant:
+            self._warn_near_constant(place, bounds)
         return place
 
     def plot(self, criterion: str | None = None, ax: Axes | None = None) -> Axes:
@@ -185,6 +281,8 @@ class Front(Sequence[Point]):
             self._draw(ax, points, name, colour, "trivial" if trivial else "95% interval")
         floor = max(point.gaps[name].noise_floor for point in self)
         ax.axvline(floor, linestyle=":", color="grey", label="expected gap at parity")
+        constant = f"one decision for everybody ({self.constant_error:.3f})"
+        ax.plot([0], [self.constant_error], "x", color="C3", label=constant)
         ax.set(xlabel=f"{name} gap", ylabel=self.by.replace("_", " "))
         ax.set_title("Front, measured on the validation rows")
         ax.legend()
@@ -198,7 +296,7 @@ class Front(Sequence[Point]):
         above = [max(interval.upper - interval.gap, 0) for interval in intervals]
         ax.errorbar(
             [interval.gap for interval in intervals],
-            [getattr(point, self.by) for point in points],
+            [point.loss for point in points],
             xerr=[below, above],
             fmt="o",
             alpha=0.7,
@@ -216,6 +314,25 @@ def score_in_chunks(
         with torch.no_grad():
             scores = score_together(models, rows.to(dtype), *codes)
             yield [(one.squeeze(1) if one.ndim == 2 else one).numpy() for one in scores]
+
+
+def probabilities_in_chunks(
+    model: nn.Module, x: Tensor, groups: Tensor | None, dtype: torch.dtype
+) -> Tensor:
+    """Probabilities of the label [n, c] by a model, float64; those of scores are not calibrated."""
+    if isinstance(model, RuleModel):
+        parts = [part.split(_CHUNK) for part in ((x,) if groups is None else (x, groups))]
+        with torch.no_grad():
+            found = [
+                model.label_probabilities(rows.to(dtype), *codes)
+                for rows, *codes in zip(*parts, strict=True)
+            ]
+        return torch.cat(found).double()
+    parts = score_in_chunks([model], x, groups, dtype)
+    scores = torch.from_numpy(np.concatenate([scores for (scores,) in parts])).double()
+    if scores.ndim == 1:
+        scores = torch.stack([torch.zeros_like(scores), scores], 1)
+    return torch.softmax(scores, 1)
 
 
 def score_together(

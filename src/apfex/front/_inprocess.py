@@ -84,7 +84,7 @@ def _search_networks(
         train_population(population, gap_weights, rows.training(train, x), training, on_epoch)
         if settings.patience is not None:
             networks.take_best(settings.patience)
-    return SearchResult(networks.candidates, validation, encoder)
+    return SearchResult(networks.candidates, validation, encoder, inputs=x_validation)
 
 
 def _search_trees(
@@ -119,7 +119,7 @@ def _search_trees(
             validation=validating.x,
             on_round=ensembles.evaluate,
         )
-    return SearchResult(ensembles.candidates, validation, encoder)
+    return SearchResult(ensembles.candidates, validation, encoder, inputs=validating.x)
 
 
 class _Networks:

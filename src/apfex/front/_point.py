@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from torch import nn
 
 from apfex.metrics import CRITERIA, GapInterval, GroupRates, interval_of_rates
 from apfex.rates import ConfusionCounts
+
+LEAST_GAIN_SHARE = 0.5
+"""Share of the way from a constant decision to the best model below which a point is flagged."""
 
 
 @final
@@ -20,6 +23,9 @@ class Point:
     Attributes
     ----------
     error, balanced_error : float
+    loss : float
+        What points are ranked by: the error, the balanced error, the mean cost, or one minus the
+        value of a scorer.
     gaps : mapping from criterion to GapInterval
         Gap, 95% interval and noise floor; of the worst rate and grouping of the criterion.
     worst_group : str
@@ -42,6 +48,15 @@ class Point:
         of any least size, follow from them.
     groupings : tuple of attributes
         Those whose gaps count.
+    gain : float
+        How much smaller the loss is than that of the best constant decision.
+    gain_share : float
+        The same as a share of what the front's best point gains.
+    near_constant : bool
+        Whether that share is below one half, or the point trivial.
+    calibration : tuple of float or None
+        A slope, and an offset for each class, that make probabilities of the model's scores; None
+        where they are as good without.
 
     Examples
     --------
@@ -55,6 +70,7 @@ class Point:
 
     error: float
     balanced_error: float
+    loss: float
     gaps: Mapping[str, GapInterval]
     worst_group: str
     worst_group_accuracy: float
@@ -68,6 +84,18 @@ class Point:
     """Takes encoded rows [n, d]; in evaluation mode, on the CPU; our own are in float64."""
     counts: ConfusionCounts = field(repr=False)
     groupings: tuple[tuple[str, ...], ...] = field(repr=False)
+    calibration: tuple[float, ...] | None = field(default=None, repr=False)
+
+    gain: float = float("nan")
+    gain_share: float = float("nan")
+    near_constant: bool = False
+
+    def against(self, constant_error: float, best: float) -> Point:
+        """The point beside the best constant decision, and the best point of its front."""
+        gain, most = constant_error - self.loss, constant_error - best
+        share = gain / most if most > 0 else 0.0
+        is_near = self.trivial or not share >= LEAST_GAIN_SHARE
+        return replace(self, gain=gain, gain_share=share, near_constant=is_near)
 
     def interval_at(
         self, name: str, confidence: float = 0.95, *, min_count: float = 1
@@ -104,7 +132,9 @@ class Point:
             row[f"{name}_gap"] = interval.gap
             row[f"{name}_lower"], row[f"{name}_upper"] = interval.lower, interval.upper
             row[f"{name}_noise_floor"] = interval.noise_floor
+        row |= {"loss": self.loss, "gain": self.gain, "gain_share": self.gain_share}
         return row | {
+            "near_constant": self.near_constant,
             "worst_group": self.worst_group,
             "worst_group_accuracy": self.worst_group_accuracy,
             "share_favored": self.share_favored,

@@ -38,6 +38,7 @@ from apfex.models import (
     fit_rules,
     given_groups,
     rule_scores,
+    rules_at_rate,
 )
 
 _RULES_PER_MEMBER = 3
@@ -58,9 +59,11 @@ def search_rules(rows: Rows, settings: SearchSettings, seed: int) -> SearchResul
     with progress(settings.verbose, steps, settings.criteria.names) as show:
         fitted = _JointFit.to(rows, parts[0], encoder, learners, settings, seed, show)
         rules, history = fitted.rules_with_history()
+        if settings.positive_rate is not None:
+            rules = fitted.at_rate(rules, rows, parts[1])
         rule_set = RuleSet(fitted.model, rules)
-        decisions = fitted.cross_decide() if crosses else fitted.decide(rule_set, rows, parts[1])
-        evaluated = evaluate(decisions, validation, settings.criteria, settings.by)
+        decisions = fitted.cross_decide() if crosses else fitted.decide(rules, rows, parts[1])
+        evaluated = evaluate(decisions, validation, settings.criteria, settings.scoring)
         show(steps, evaluated.best)
     trivial = evaluated.trivial | fitted.is_constant(rule_set)
     epochs, is_finite = np.full(len(trivial), steps), np.full(len(trivial), fitted.is_finite())
@@ -134,9 +137,13 @@ class _JointFit:
     ) -> Tensor:
         """Rules [b, j, k, c] by all predictions, or by those of some rows."""
         known = self.predictions if part is None else self.predictions.take(part)
-        weight = _class_weight(known) if self.settings.by == "balanced_error" else None
         return fit_rules(
-            known, self.gap_weights, self.parents, class_weight=weight, on_step=on_step
+            known,
+            self.gap_weights,
+            self.parents,
+            costs=self.settings.scoring.costs_of(known.label_shares()),
+            selection_rate=self.settings.positive_rate,
+            on_step=on_step,
         )
 
     def rules_with_history(self) -> tuple[Tensor, History]:
@@ -183,14 +190,28 @@ class _JointFit:
             decided[:, others] = decisions_of(rule_scores(rules, probabilities))
         return decided
 
-    def decide(self, rule_set: RuleSet, rows: Rows, part: np.ndarray) -> Tensor:
+    def at_rate(self, rules: Tensor, rows: Rows, part: np.ndarray) -> Tensor:
+        """Rules that choose the share asked for by all models together.
+
+        Each model by itself is surer of its guesses, so that more of them are extreme.
+        """
+        q, rate = self.probabilities(rows, part), self.settings.positive_rate
+        assert rate is not None
+        weight = torch.from_numpy(rows.validation(part).weight).to(q)
+        return rules_at_rate(rules, q, weight / weight.sum(), rate)
+
+    def decide(self, rules: Tensor, rows: Rows, part: np.ndarray) -> Tensor:
         """Decisions [b, n] on other rows."""
+        return decisions_of(rule_scores(rules, self.probabilities(rows, part)))
+
+    def probabilities(self, rows: Rows, part: np.ndarray) -> Tensor:
+        """Probabilities [n, k, c] of some rows, by all models together."""
         x = encode(self.encoder, rows, part, self.settings)
         with torch.no_grad():
             q = torch.cat([self.model(chunk) for chunk in x.split(2**14)])
         if self.settings.group_thresholds and rows.crossing is not None:
             q = given_groups(q, torch.from_numpy(rows.crossing.codes[part]).to(q.device))
-        return decisions_of(rule_scores(rule_set.rules, q))
+        return q
 
 
 def _parents(rows: Rows) -> list[np.ndarray]:
@@ -203,10 +224,3 @@ def _parents(rows: Rows) -> list[np.ndarray]:
         parents[rows.crossing.codes] = grouping.codes
         found.append(parents)
     return found
-
-
-def _class_weight(predictions: OutOfFoldPredictions) -> Tensor:
-    """Classes count alike, so rows of a rare one count more."""
-    c = predictions.probabilities.shape[2]
-    own = torch.nn.functional.one_hot(predictions.targets % c, c).to(predictions.probabilities)
-    return 1 / (c * (predictions.shares() @ own).clamp_min(1e-6))

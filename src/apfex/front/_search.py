@@ -11,15 +11,16 @@ import torch
 from torch import Tensor, nn
 
 from apfex.front._candidates import Candidate, SearchResult
-from apfex.front._front import Front
+from apfex.front._front import Front, probabilities_in_chunks
 from apfex.front._inprocess import search_members
 from apfex.front._pareto_front import non_dominated
 from apfex.front._point import Point, gap_of
 from apfex.front._postprocess import search_rules
-from apfex.front._rows import Encoder, Rows, ValidationRows
+from apfex.front._rows import Encoder, Rows
 from apfex.front._settings import SearchSettings
 from apfex.groups import Groups
 from apfex.metrics import GroupRates, accuracy, balanced_accuracy, levelled_down
+from apfex.models import fit_calibration, use_threads
 from apfex.rates import ConfusionCounts
 
 if TYPE_CHECKING:
@@ -116,8 +117,9 @@ def search_front(
     5
     """
     search = search_rules if settings.search == "postprocess" else search_members
-    found = search(rows, settings, seed)
-    front = make_front(found.candidates, found.rows, settings, favorable)
+    with use_threads(settings.n_threads):
+        found = search(rows, settings, seed)
+    front = make_front(found, settings, favorable)
     needed = rows.crossing if settings.group_thresholds else None
     return Fitted(
         front=front,
@@ -141,10 +143,9 @@ def _history_of(front: Front, found: SearchResult) -> pd.DataFrame | None:
     return frame
 
 
-def make_front(
-    candidates: Sequence[Candidate], rows: ValidationRows, settings: SearchSettings, favorable: int
-) -> Front:
+def make_front(found: SearchResult, settings: SearchSettings, favorable: int) -> Front:
     """Keep what nobody dominates, thin it, and measure what is left."""
+    candidates, rows = found.candidates, found.rows
     if not candidates:
         raise ValueError(
             f"No member of the population has finite scores and measurable criteria "
@@ -155,10 +156,16 @@ def make_front(
     base = next((c for c in chosen if not c.trivial), chosen[0])
     before = rows.count(base.decisions, favorable)
     points = [
-        _point(candidate, rows, settings, rows.count(candidate.decisions, favorable), before)
+        _point(candidate, found, settings, rows.count(candidate.decisions, favorable), before)
         for candidate in chosen
     ]
-    return Front(points, settings.by, rows.classes[favorable], settings.dtype)
+    return Front(
+        points,
+        settings.scoring.name,
+        rows.classes[favorable],
+        settings.dtype,
+        settings.scoring.without_inputs(rows, favorable),
+    )
 
 
 def _leading(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -204,11 +211,12 @@ def _thin(leading: Sequence[Candidate], settings: SearchSettings) -> list[Candid
 
 def _point(
     candidate: Candidate,
-    rows: ValidationRows,
+    found: SearchResult,
     settings: SearchSettings,
     counts: ConfusionCounts,
     before: ConfusionCounts,
 ) -> Point:
+    rows, module = found.rows, _module(candidate, settings)
     decisions, weight = candidate.decisions, rows.sample_weight
     accuracies = GroupRates.of(counts, "accuracy").rates[0]
     worst = int(np.nanargmin(accuracies))
@@ -217,6 +225,7 @@ def _point(
     return Point(
         error=1 - accuracy(rows.y, decisions, sample_weight=weight),
         balanced_error=1 - balanced_accuracy(rows.y, decisions, sample_weight=weight),
+        loss=float(candidate.values[0]),
         gaps={name: gap_of(counts, name, groupings) for name in settings.criteria.names},
         worst_group=counts.names[worst],
         worst_group_accuracy=float(accuracies[worst]),
@@ -226,10 +235,21 @@ def _point(
         member=candidate.member,
         epoch=candidate.epoch,
         n_rows=len(rows.y),
-        module=_module(candidate, settings),
+        module=module,
         counts=counts,
         groupings=groupings,
+        calibration=None if found.inputs is None else _calibration(module, found, settings.dtype),
     )
+
+
+def _calibration(
+    module: nn.Module, found: SearchResult, dtype: torch.dtype
+) -> tuple[float, ...] | None:
+    """What makes probabilities of a model's scores, by the validation rows in two halves."""
+    assert found.inputs is not None
+    labels = probabilities_in_chunks(module, found.inputs.cpu(), None, dtype)
+    y, weight = torch.from_numpy(found.rows.y), torch.from_numpy(found.rows.weight)
+    return fit_calibration(labels, y, weight, torch.arange(len(y)) % 2)
 
 
 def _favored(counts: ConfusionCounts) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import Any, Literal, final
 import torch
 
 from apfex.front._criteria import Criteria
+from apfex.front._scoring import Scoring
 from apfex.models import GapWeights, TrainingSettings, TreeSettings, weight_grid
 
 _MOST_FOLDS = 10
@@ -31,7 +32,7 @@ class SearchSettings:
         Of "mlp", "linear", "boosting"; empty where the user brings a model.
     factory : callable or None
         ``(n_features, n_outputs) -> nn.Module``.
-    by : {"error", "balanced_error"}
+    scoring : Scoring
         What points are ranked by.
     search : {"postprocess", "inprocess"}
         Postprocessing: decision rules on joint models. Inprocessing: a model for each point.
@@ -46,7 +47,9 @@ class SearchSettings:
     models: tuple[str, ...]
     factory: Callable[[int, int], torch.nn.Module] | None
     hidden: tuple[int, ...]
-    by: Literal["error", "balanced_error"]
+    scoring: Scoring
+    max_error_increase: float | None
+    n_threads: int
     search: Literal["postprocess", "inprocess"]
     init: Any
     group_thresholds: bool
@@ -123,6 +126,12 @@ class SearchSettings:
             return GapWeights((), torch.zeros(1, 0))
         weights = weight_grid(self.criteria.rates, n_members, **grid)
         return GapWeights(weights.rates, weights.weights.repeat(1, n_groupings))
+
+    @property
+    def positive_rate(self) -> float | None:
+        """Share of rows that get the last of two classes, where it is fixed."""
+        rate = self.scoring.selection_rate
+        return rate if rate is None or not self.criteria.of_other_label else 1 - rate
 
     @property
     def has_trees(self) -> bool:

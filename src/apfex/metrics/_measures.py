@@ -101,7 +101,8 @@ def brier(y: np.ndarray, score: np.ndarray, *, sample_weight: np.ndarray | None 
     >>> brier(np.array([0, 1]), np.array([0.5, 1.0]))
     0.125
     """
-    return float(np.average((np.asarray(score, float) - y) ** 2, weights=sample_weight))
+    squares = (np.asarray(score, float) - y) ** 2
+    return float(np.average(squares, weights=sample_weight))
 
 
 def calibration(
@@ -236,8 +237,9 @@ def _auc_interval(rows: _Rows, confidence: float) -> tuple[float, float]:
         return (found - theta) ** 2 - z**2 * max(spread, 0.0)
 
     tiny = 1e-9  # at 0 and 1 themselves there is no spread, and another root
-    low = 0.0 if found <= tiny else brentq(excess, 0.0, found - tiny)
-    high = 1.0 if found >= 1 - tiny else brentq(excess, found + tiny, 1.0)
+    root: Any = brentq
+    low = 0.0 if found <= tiny else root(excess, 0.0, found - tiny)
+    high = 1.0 if found >= 1 - tiny else root(excess, found + tiny, 1.0)
     return float(low), float(high)
 
 
@@ -300,12 +302,12 @@ def _jackknife(
     order = np.lexsort(keys)
     dealt = np.empty(n, dtype=np.int64)
     dealt[order] = np.random.default_rng(0).permutation(np.arange(n) % blocks)
-    whole, parts = measure.value(y, predicted, weight), []
+    whole, parts = measure.value(y, predicted, weight), np.empty(blocks)
     for block in range(blocks):
         kept = dealt != block
         rest = None if weight is None else weight[kept]
-        parts.append(measure.value(y[kept], predicted[kept], rest))
-    spread = np.sqrt((blocks - 1) / blocks * np.square(parts - np.mean(parts)).sum())
+        parts[block] = measure.value(y[kept], predicted[kept], rest)
+    spread = np.sqrt((blocks - 1) / blocks * np.square(parts - parts.mean()).sum())
     if not spread > 0:
         return float("nan"), float("nan")
     half = t.ppf(0.5 + confidence / 2, blocks - 1) * spread

@@ -2,7 +2,8 @@
 
 from apfex.models._adam import Adam
 from apfex.models._boosting import BoostedMembers, BoostedModel, StrategyGradient, boost_members
-from apfex.models._decision_rules import RuleModel, fit_rules, rule_scores
+from apfex.models._calibration import calibrate, fit_calibration
+from apfex.models._decision_rules import RuleModel, fit_rules, rule_scores, rules_at_rate
 from apfex.models._joint_learners import (
     ColumnsLearner,
     ColumnsModel,
@@ -21,6 +22,7 @@ from apfex.models._penalized_loss import GapWeights, PenalizedLoss, weight_grid
 from apfex.models._rows import JointRows, TrainingRows
 from apfex.models._stacked_mlp import StackedMLP
 from apfex.models._stacked_modules import StackedModules
+from apfex.models._threads import thread_count, use_threads
 from apfex.models._training import TrainingSettings, train_population
 from apfex.models._tree_arrays import TreeArrays
 from apfex.models._trees import Trees, TreeSettings, import_xgboost

@@ -1,17 +1,21 @@
-"""Calibration: label probabilities that hold what they say on rows that no model has learnt from."""
+"""Calibration: label probabilities that are what they say, on rows new to the model."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-_STEPS = 25
+_STEPS, _HALVINGS = 25, 10
 _PRIOR_ROWS = 1.0
 """How many rows' worth of belief there is that probabilities are right as they are."""
 _TINY = 1e-12
 
 
-def fit_calibration(probabilities: Tensor, y: Tensor, shares: Tensor, folds: Tensor) -> Tensor:
+def fit_calibration(
+    probabilities: Tensor, y: Tensor, weight: Tensor, folds: Tensor
+) -> tuple[float, ...] | None:
     """Fit a slope and an offset for each class that mend out-of-fold label probabilities.
 
     Parameters
@@ -19,16 +23,15 @@ def fit_calibration(probabilities: Tensor, y: Tensor, shares: Tensor, folds: Ten
     probabilities : Tensor of shape [n, c]
         Of the label, by models that did not learn from the row.
     y : int64 Tensor of shape [n]
-    shares : Tensor of shape [n]
-        Weights of the rows, summing to one.
+    weight : Tensor of shape [n]
     folds : int64 Tensor of shape [n]
         Parts of the rows; whether to mend anything is decided by the log loss of each part under
         the figures of the others.
 
     Returns
     -------
-    Tensor of shape [1 + c]
-        The slope, then the offsets. (1, 0, ..., 0) where the probabilities are as good unmended.
+    tuple of 1 + c floats, or None
+        The slope, then the offsets; None where the probabilities are as good as they are.
 
     Notes
     -----
@@ -45,32 +48,40 @@ def fit_calibration(probabilities: Tensor, y: Tensor, shares: Tensor, folds: Ten
     >>> y = torch.tensor([0, 1, 0, 1] * 50)
     >>> timid = torch.where(y.bool(), 0.52, 0.48)
     >>> p = torch.stack([1 - timid, timid], 1)
-    >>> found = fit_calibration(p, y, torch.full((200,), 1 / 200), torch.arange(200) % 2)
+    >>> found = fit_calibration(p, y, torch.ones(200), torch.arange(200) % 2)
     >>> calibrate(p, found)[:2].round(decimals=1)
     tensor([[1., 0.],
             [0., 1.]])
     """
-    identity = probabilities.new_zeros(1 + probabilities.shape[1])
-    identity[0] = 1
-    logits = probabilities.clamp_min(_TINY).log()
-    gained = probabilities.new_zeros(())
+    if not probabilities.isfinite().all():  # training has diverged
+        return None
+    logits, shares = probabilities.double().clamp_min(_TINY).log(), (weight / weight.sum()).double()
+    as_is = logits.new_tensor([1.0, *[0.0] * logits.shape[1]])
+    gained = 0.0
     for part in folds.unique():
         own = folds == part
         if own.all():
-            return identity
-        found = _newton(logits[~own], y[~own], shares[~own], identity)
-        for figures, sign in ((found, -1), (identity, 1)):
-            loss = _log_loss(logits[own], y[own], shares[own], figures)
-            gained += sign * loss
+            return None
+        found = _newton(logits[~own], y[~own], shares[~own], as_is)
+        before, after = (_log_loss(logits[own], y[own], shares[own], f) for f in (as_is, found))
+        gained += float(before - after)
     if not gained > 0:
-        return identity
-    return _newton(logits, y, shares, identity)
+        return None
+    return tuple(_newton(logits, y, shares, as_is).tolist())
 
 
-def calibrate(probabilities: Tensor, calibration: Tensor) -> Tensor:
-    """Mend label probabilities [n, c] by a slope and offsets [1 + c]."""
+def calibrate(probabilities: Tensor, calibration: Sequence[float]) -> Tensor:
+    """Mend label probabilities [n, c] by a slope and offsets."""
     logits = probabilities.clamp_min(_TINY).log()
-    return torch.softmax(calibration[0] * logits + calibration[1:], 1)
+    slope, *offsets = calibration
+    return torch.softmax(slope * logits + logits.new_tensor(offsets), 1)
+
+
+def calibrate_joint(joint: Tensor, calibration: Sequence[float]) -> Tensor:
+    """Mend the label in joint probabilities [n, k, c]; the group given the label stays."""
+    labels = joint.sum(1)
+    ratio = calibrate(labels, calibration) / labels.clamp_min(_TINY)
+    return joint * ratio.unsqueeze(1)
 
 
 def _log_loss(logits: Tensor, y: Tensor, shares: Tensor, figures: Tensor) -> Tensor:
@@ -86,20 +97,32 @@ def _newton(logits: Tensor, y: Tensor, shares: Tensor, start: Tensor) -> Tensor:
     def loss(figures: Tensor) -> Tensor:
         return _log_loss(logits, y, weight, figures) + prior * (figures - start).square().sum()
 
-    figures, value = start.clone(), loss(start)
+    figures, value = start, loss(start)
     for _ in range(_STEPS):
-        gradient = torch.func.grad(loss)(figures)
-        curvature = torch.func.hessian(loss)(figures)
-        step = torch.linalg.solve(curvature, gradient)
-        for _ in range(10):
-            new = figures - step
-            if (reached := loss(new)) <= value:
+        step = torch.linalg.solve(*_slopes(logits, y, weight, figures, start, prior))
+        for _ in range(_HALVINGS):
+            reached = loss(figures - step)
+            if reached <= value:
                 break
             step = step / 2
         else:
-            break
-        done = value - reached < 1e-12
-        figures, value = new, reached
-        if done:
+            return figures
+        figures, gained, value = figures - step, value - reached, reached
+        if gained < _TINY:
             break
     return figures
+
+
+def _slopes(
+    logits: Tensor, y: Tensor, weight: Tensor, figures: Tensor, start: Tensor, prior: float
+) -> tuple[Tensor, Tensor]:
+    """Curvature [1 + c, 1 + c] and gradient [1 + c] of the regularised log loss."""
+    p = torch.softmax(figures[0] * logits + figures[1:], 1)
+    away = weight.unsqueeze(1) * (p - torch.nn.functional.one_hot(y, p.shape[1]))
+    gradient = torch.cat([(away * logits).sum().unsqueeze(0), away.sum(0)])
+    # directions in which a row's scores move, centred by its probabilities
+    moves = torch.cat([logits.unsqueeze(2), torch.eye(p.shape[1]).to(p).expand(len(p), -1, -1)], 2)
+    centred = moves - (p.unsqueeze(2) * moves).sum(1, keepdim=True)
+    curvature = torch.einsum("nc,nci,ncj->ij", weight.unsqueeze(1) * p, centred, centred)
+    regular = 2 * prior * torch.eye(len(figures)).to(p)
+    return curvature + regular, gradient + 2 * prior * (figures - start)

@@ -60,13 +60,18 @@ class RuleModel(nn.Module):
         A rule with thresholds per group needs ``groups`` [n], the groups of the rows; -1 where a
         group is not known.
         """
-        probabilities = self.joint(x)
-        if groups is not None:
-            probabilities = given_groups(probabilities, groups)
-        scores = probabilities.flatten(1) @ self.rule.flatten(1).T
+        scores = self._joint(x, groups).flatten(1) @ self.rule.flatten(1).T
         if scores.shape[1] == 1:
             return torch.logit((1 + scores) / 2, eps=self.SMALLEST)
         return torch.nn.functional.softplus(scores, beta=self.SHARPNESS).log()
+
+    def label_probabilities(self, x: Tensor, groups: Tensor | None = None) -> Tensor:
+        """Return probabilities of the label [n, c], which the rule decides by, but not alone."""
+        return self._joint(x, groups).sum(1)
+
+    def _joint(self, x: Tensor, groups: Tensor | None) -> Tensor:
+        joint = self.joint(x)
+        return joint if groups is None else given_groups(joint, groups)
 
 
 def fit_rules(
@@ -74,7 +79,8 @@ def fit_rules(
     weights: GapWeights,
     parents: Sequence[Tensor],
     *,
-    class_weight: Tensor | None = None,
+    costs: Tensor | None = None,
+    selection_rate: float | None = None,
     steps: int = 60,
     trusted_rows: float = 200.0,
     softness: tuple[float, float] = (0.2, 0.02),
@@ -89,8 +95,11 @@ def fit_rules(
         Weights [b, a * r]: for each of a groupings the r rates, beside the error.
     parents : sequence of a int64 Tensors of shape [k]
         For each grouping, the group that a group of the crossing belongs to.
-    class_weight : Tensor of shape [c], optional
-        What an error on a row of each class costs; 1 by default.
+    costs : Tensor of shape [c, c], optional
+        What it costs to decide for the class of a column where the label is that of the row; 1 for
+        every error by default.
+    selection_rate : float, optional
+        Share of the rows that each rule must decide for the second of two classes.
     steps : int
     trusted_rows : float
         See :meth:`OutOfFoldPredictions.memberships`: with so many rows of a group and label, their
@@ -124,7 +133,7 @@ def fit_rules(
     >>> rule_scores(rules, q) > 0  # the more likely label
     tensor([[False,  True]])
     """
-    problem = _Problem.of(predictions, weights, parents, trusted_rows, class_weight)
+    problem = _Problem.of(predictions, weights, parents, trusted_rows, costs, selection_rate)
     _, k, c = predictions.probabilities.shape
     moves = torch.zeros(problem.shape_of_moves).to(problem.q)
     optimizer = Adam([moves], betas=(0.9, 0.99), epsilon=_LEAST_SLOPE, fused=False)
@@ -136,7 +145,38 @@ def fit_rules(
         if on_step is not None:
             on_step(step, losses, gradient.flatten(1).norm(dim=1))
         optimizer.step([gradient], _LEARNING_RATE * min(1.0, 4 / k) * (1 - done))
-    return problem.rules(moves).unflatten(-1, (k, c))
+    return problem.at_rate(problem.rules(moves)).unflatten(-1, (k, c))
+
+
+def rules_at_rate(rules: Tensor, probabilities: Tensor, shares: Tensor, rate: float) -> Tensor:
+    """Move rules of two classes so that each decides for a share of the rows.
+
+    Parameters
+    ----------
+    rules : Tensor of shape [b, 1, k, c]
+    probabilities : Tensor of shape [n, k, c]
+    shares : Tensor of shape [n]
+        Weights of the rows, summing to one.
+    rate : float
+
+    Returns
+    -------
+    Tensor of the shape of the rules
+        As probabilities sum to one, the same number added to all coefficients moves all scores.
+
+    Examples
+    --------
+    >>> q = torch.tensor([[[0.9, 0.1]], [[0.8, 0.2]], [[0.7, 0.3]], [[0.6, 0.4]]])
+    >>> rules = rules_at_rate(torch.tensor([[[[-1.0, 1.0]]]]), q, torch.full((4,), 0.25), 0.5)
+    >>> rule_scores(rules, q) > 0
+    tensor([[False, False,  True,  True]])
+    """
+    scores = rule_scores(rules, probabilities)
+    ranked, order = scores.sort(1, descending=True)
+    n_chosen = (shares[order].cumsum(1) <= rate + 1e-6).sum(1, keepdim=True)
+    last_in = ranked.gather(1, (n_chosen - 1).clamp_min(0))
+    first_out = ranked.gather(1, n_chosen.clamp_max(scores.shape[1] - 1))
+    return rules - ((last_in + first_out) / 2).view(-1, 1, 1, 1)
 
 
 def rule_scores(rules: Tensor, probabilities: Tensor) -> Tensor:
@@ -174,6 +214,7 @@ class _Problem:
     own: Tensor  # [j, c], whether a label is the one decided for
     weights: GapWeights
     parents: Sequence[Tensor]
+    rate: float | None
 
     @staticmethod
     def of(
@@ -181,27 +222,30 @@ class _Problem:
         weights: GapWeights,
         parents: Sequence[Tensor],
         trusted_rows: float,
-        class_weight: Tensor | None,
+        costs: Tensor | None,
+        rate: float | None,
     ) -> _Problem:
         _, k, c = predictions.probabilities.shape
         q, shares = predictions.probabilities.flatten(1), predictions.shares().unsqueeze(1)
         counted = shares * predictions.memberships(trusted_rows)
-        worth = torch.ones(c) if class_weight is None else class_weight
-        each = torch.diag(worth.to(q))  # [c, c], what deciding for j spares at each label
-        spared = each if c > 2 else each[1:] - each[:1]
+        costs = (1 - torch.eye(c)).to(q) if costs is None else costs.to(q)
+        # [j, c], what deciding for j spares at each label: against the worst, or the first of two
+        most = costs.amax(1) if c > 2 else costs[:, 0]
+        spared = most - costs.T[-1 if c == 2 else 0 :]
         start = spared.repeat(1, k)
         return _Problem(
             q=q,
             counted=counted,
             totals=counted.sum(0).view(k, c),
             costs=-(start @ (q * shares).T),
-            most=_most_cost(q * shares, worth.to(q), k),
+            most=(q * shares).sum(0) @ most.repeat(k),
             shares=shares.squeeze(1),
             start=start,
             basis=_basis(predictions.probabilities, shares.squeeze(1)),
             own=(torch.eye(c) if c > 2 else torch.tensor([[0.0, 1.0]])).to(q),
             weights=GapWeights(weights.rates, weights.weights.to(q)),
             parents=parents,
+            rate=rate,
         )
 
     @property
@@ -212,11 +256,22 @@ class _Problem:
         """Coefficients [b, j, k c]."""
         return self.start + moves @ self.basis
 
+    def at_rate(self, rules: Tensor) -> Tensor:
+        """Rules that decide for as many rows as they must; a constant moves all scores alike."""
+        if self.rate is None:
+            return rules
+        k, c = self.totals.shape
+        each = rules.unflatten(-1, (k, c))
+        moved = rules_at_rate(each, self.q.unflatten(-1, (k, c)), self.shares, self.rate)
+        return moved.flatten(2)
+
     def gradient(self, moves: Tensor, softness: float) -> tuple[Tensor, Tensor]:
         """Gradient of every rule's loss by its moves, and its error and gaps [b, 1 + a r]."""
         moves = moves.detach().requires_grad_()
         with torch.enable_grad():
-            scores = self.rules(moves) @ self.q.T  # [b, j, n]
+            rules = self.rules(moves)
+            rules = rules + (self.at_rate(rules) - rules).detach()
+            scores = rules @ self.q.T  # [b, j, n]
             is_binary = scores.shape[1] == 1
             hard = scores / softness
             decisions = torch.sigmoid(hard) if is_binary else torch.softmax(hard, 1)
@@ -225,6 +280,12 @@ class _Problem:
         by_decision = by_target @ self.counted.T
         by_decision += self.costs
         by_decision.addcmul_(scores.detach(), self.shares)  # the slope of the entropy
+        if self.rate is not None:  # what moves all scores alike is taken back by the rate
+            steep = decisions.detach() * (1 - decisions.detach())
+            mean = (by_decision * steep).sum(2, keepdim=True) / (self.shares * steep).sum(
+                2, keepdim=True
+            ).clamp_min(_TINY)
+            by_decision -= mean * self.shares
         slope = torch.autograd.grad(decisions, moves, by_decision)[0]
         return slope, torch.cat([error.unsqueeze(1), *gaps], 1)
 
@@ -250,12 +311,6 @@ class _Problem:
         own = self.own[:, None, :]
         pairs = torch.stack([(counts * (1 - own)).sum(-1), (counts * own).sum(-1)], -1)
         return GroupIndex(parent, None, int(parent.max()) + 1).sum(pairs.mT).mT
-
-
-def _most_cost(weighted: Tensor, class_weight: Tensor, k: int) -> Tensor:
-    """What it costs to decide for the first of two classes, or for none of several."""
-    labels = weighted.sum(0).view(k, -1).sum(0) * class_weight
-    return labels[1] if len(labels) == 2 else labels.sum()
 
 
 def _basis(q: Tensor, shares: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Protocol, final
 import torch
 from torch import Tensor, nn
 
+from apfex.models._calibration import calibrate_joint, fit_calibration
 from apfex.models._rows import JointRows
 
 _MIXTURES = 11
@@ -27,6 +28,9 @@ class JointModel(nn.Module):
         Weights of the models' probabilities; they sum to one.
     shape : pair of int
         k and c.
+    calibration : sequence of 1 + c floats, optional
+        A slope and offsets that mend the probabilities of the label; those of the group given the
+        label stay as they are. See :func:`fit_calibration`.
 
     Examples
     --------
@@ -36,9 +40,14 @@ class JointModel(nn.Module):
     """
 
     def __init__(
-        self, models: Sequence[nn.Module], weights: Sequence[float], shape: tuple[int, int]
+        self,
+        models: Sequence[nn.Module],
+        weights: Sequence[float],
+        shape: tuple[int, int],
+        calibration: Sequence[float] | None = None,
     ) -> None:
         super().__init__()
+        self.calibration = None if calibration is None else tuple(map(float, calibration))
         self.models = nn.ModuleList(models)
         self.weights = tuple(weights)
         self.shape = shape
@@ -47,7 +56,8 @@ class JointModel(nn.Module):
         """Return probabilities [n, k, c]."""
         parts = zip(self.weights, self.models, strict=True)
         total = sum(weight * torch.softmax(model(x), 1) for weight, model in parts)
-        return torch.as_tensor(total).unflatten(1, self.shape)
+        joint = torch.as_tensor(total).unflatten(1, self.shape)
+        return joint if self.calibration is None else calibrate_joint(joint, self.calibration)
 
 
 class JointLearner(Protocol):
@@ -90,7 +100,8 @@ def fit_joint_model(
     Notes
     -----
     Learners are mixed in the proportion with the least log loss out of fold: small tables have no
-    use for networks, and large ones none for linear models.
+    use for networks, and large ones none for linear models. The label probabilities of the mixture
+    are calibrated by the same predictions, where that makes them better.
 
     Examples
     --------
@@ -111,7 +122,13 @@ def fit_joint_model(
             weights += [share / len(found)] * len(found)
     kept = [share * part for share, part in zip(shares, out_of_fold, strict=True) if share > 0]
     mixed = torch.stack(kept).sum(0)
-    return JointModel(models, weights, rows.shape), mixed.unflatten(1, rows.shape)
+    joint = mixed.unflatten(1, rows.shape)
+    calibration = fit_calibration(
+        joint.sum(1), rows.targets % rows.shape[1], rows.weight, rows.folds
+    )
+    if calibration is not None:
+        joint = calibrate_joint(joint, calibration)
+    return JointModel(models, weights, rows.shape, calibration), joint
 
 
 def _best_shares(out_of_fold: Sequence[Tensor], targets: Tensor, weight: Tensor) -> list[float]:
@@ -158,6 +175,12 @@ class OutOfFoldPredictions:
         if weight is None:
             return torch.full_like(self.probabilities[:, 0, 0], 1 / len(self.targets))
         return (weight / weight.sum()).to(self.probabilities)
+
+    def label_shares(self) -> Tensor:
+        """Return the share of each label [c] among the rows."""
+        c = self.probabilities.shape[2]
+        own = torch.nn.functional.one_hot(self.targets % c, c).to(self.probabilities)
+        return self.shares() @ own
 
     def take(self, rows: Tensor) -> OutOfFoldPredictions:
         """Return the predictions of some of the rows."""

@@ -45,8 +45,8 @@ def thread_count(n_jobs: int | None, n_rows: int) -> int:
 def use_threads(n: int) -> Iterator[None]:
     """Let torch, and all that goes by its setting, use so many threads for a while.
 
-    The setting belongs to the process: where several fits run at once in threads of their own, the
-    last one to begin sets it, and the last one to end puts back what was there before them all.
+    torch keeps the number for each thread, and one for threads to come. Where several threads are
+    in here at once, each puts back what was there before the first of them came.
     """
     global _users, _before
     with _lock:
@@ -59,5 +59,4 @@ def use_threads(n: int) -> Iterator[None]:
     finally:
         with _lock:
             _users -= 1
-            if _users == 0:
-                torch.set_num_threads(_before)
+            torch.set_num_threads(_before)

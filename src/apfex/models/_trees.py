@@ -126,7 +126,12 @@ def quantile_matrix(
 ) -> DMatrix:
     """Put inputs [n, d] into bins, to learn from; all trees share the bins."""
     return import_xgboost().QuantileDMatrix(
-        x, label, weight=weight, feature_types=list(feature_types), enable_categorical=True
+        x,
+        label,
+        weight=weight,
+        feature_types=list(feature_types),
+        enable_categorical=True,
+        nthread=torch.get_num_threads(),
     )
 
 
@@ -139,7 +144,12 @@ def plain_matrix(
 ) -> DMatrix:
     """Keep inputs [n, d] as they are, to predict: bins have no place for unknown categories."""
     return import_xgboost().DMatrix(
-        x, label, weight=weight, feature_types=list(feature_types), enable_categorical=True
+        x,
+        label,
+        weight=weight,
+        feature_types=list(feature_types),
+        enable_categorical=True,
+        nthread=torch.get_num_threads(),
     )
 
 

@@ -23,7 +23,7 @@ from apfex.front import (
 from apfex.groups import Groups
 from apfex.metrics import GapInterval
 from apfex.persistence._bundle import Bundle, read_bundle
-from apfex.persistence._modules import UserModules, build_modules
+from apfex.persistence._modules import UserModules, build_modules, check_calibration
 from apfex.persistence._save import FORMAT, KIND, StoredModel, groups_of_cells
 from apfex.persistence._values import unpack, unpack_arguments
 from apfex.rates import ConfusionCounts
@@ -99,9 +99,17 @@ def _model(bundle: Bundle, user_modules: UserModules) -> StoredModel:
     modules = build_modules(content["modules"], bundle.arrays, bundle.files, user_modules)
     counted = _unpack(content["counted"])
     points = [_point(one, counted, modules[one["module"]]) for one in content["points"]]
+    for point in points:
+        check_calibration(point.calibration, len(classes))
     favorable = _unpack(content["favorable_label"])
     fitted = Fitted(
-        front=Front(points, content["by"], favorable, _DTYPES[content["dtype"]]),
+        front=Front(
+            points,
+            str(content["by"]),
+            favorable,
+            _DTYPES[content["dtype"]],
+            float(content["constant_error"]),
+        ),
         encoder=encoder,
         classes=classes,
         groups=None if content["groups"] is None else _groups(content["groups"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
@@ -79,8 +80,8 @@ class ModuleWriter:
             return {"is": "rule", "joint": self.add(module.joint), "arrays": rule}
         if isinstance(module, JointModel):
             parts = [self.add(part) for part in module.models]
-            shape, weights = list(module.shape), list(module.weights)
-            return {"is": "joint model", "models": parts, "weights": weights, "shape": shape}
+            given = {name: getattr(module, name) for name in ("weights", "shape", "calibration")}
+            return {"is": "joint model", "models": parts, **given}
         if isinstance(module, ColumnsModel):
             part = self.add(module.model)
             return {"is": "columns", "model": part, "start": module.start, "stop": module.stop}
@@ -147,7 +148,9 @@ def _build(
         return RuleModel(part(one["joint"]), arrays["rule"])
     if kind == "joint model":
         models = [part(place) for place in one["models"]]
-        return JointModel(models, one["weights"], _pair(one["shape"]))
+        shape = _pair(one["shape"])
+        check_calibration(one["calibration"], shape[1])
+        return JointModel(models, one["weights"], shape, one["calibration"])
     if kind == "columns":
         return ColumnsModel(part(one["model"]), int(one["start"]), int(one["stop"]))
     if kind == "joint trees":
@@ -178,6 +181,14 @@ def _layer(one: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> nn.Module:
     except RuntimeError as error:
         raise KeyError(f"a {one['type']} does not have the arrays that are stored") from error
     return layer
+
+
+def check_calibration(stored: Any, n_classes: int) -> None:
+    """Refuse what is not a slope and an offset for each class."""
+    if stored is None:
+        return
+    if len(stored) != 1 + n_classes or not all(math.isfinite(number) for number in stored):
+        raise KeyError(f"a calibration has {1 + n_classes} finite numbers, not {stored!r}")
 
 
 def _pair(shape: Sequence[int]) -> tuple[int, int]:

@@ -64,9 +64,10 @@ def export_onnx(
     if fitted.groups is not None:
         groups = graph.input("group", np.int64, None)
         inputs.append({"name": groups, "type": "group", "groups": list(fitted.groups.names)})
-    module = fitted.front[point].module
-    scores = export.scores(module, graph.cast(x, export.dtype), groups)
-    probabilities = export.probabilities(scores, fitted.is_binary)
+    used = fitted.front[point]
+    scores = export.scores(used.module, graph.cast(x, export.dtype), groups)
+    each = export.binary(scores) if fitted.is_binary else scores
+    probabilities = export.probabilities(used.module, each, used.calibration)
     outputs = _outputs(graph, fitted.classes, scores, probabilities, export.dtype)
     about = {"apfex": _about(fitted, point, inputs)}
     return write_bytes_atomically(path, graph.model(outputs, about))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import reduce
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from typing import Any, final
 
 import numpy as np
@@ -14,6 +14,7 @@ from apfex.persistence._modules import is_known
 from apfex.persistence._onnx_graph import Graph, add_trees
 
 _TINY = 1e-30
+_TINY_SHARE = 1e-12
 _LARGE = 20.0  # from where on torch takes its softplus for the identity
 
 
@@ -30,6 +31,7 @@ class ModuleExport:
 
     def __init__(self, graph: Graph, dtype: type) -> None:
         self._graph, self.dtype = graph, dtype
+        self._shares: dict[int, str] = {}
 
     def scores(self, module: nn.Module, x: str, groups: str | None = None) -> str:
         """Scores [n, 1] or [n, c] of inputs [n, d], with the groups int64 [n] where they count."""
@@ -58,14 +60,31 @@ class ModuleExport:
             return reduce(lambda value, part: self.scores(part, value), module, x)
         return self._layer(module, x)
 
-    def probabilities(self, scores: str, is_binary: bool) -> str:
-        """Probabilities [n, c] in float64."""
+    def probabilities(
+        self, module: nn.Module, scores: str, calibration: Sequence[float] | None
+    ) -> str:
+        """Probabilities of the label [n, c] in float64, by a module whose scores are known."""
+        if isinstance(module, RuleModel):
+            k, c = module.joint.shape
+            joint = self._reshape(self._shares[id(module.joint)], [0, k, c])
+            labels = self._add("ReduceSum", joint, self._ints([1]), keepdims=0)
+            return self._graph.cast(labels, np.float64)
         wide = self._graph.cast(scores, np.float64)
-        if not is_binary:
-            return self._add("Softmax", wide, axis=1)
-        positive = self._add("Sigmoid", wide)
-        negative = self._add("Sub", self._graph.constant(1.0), positive)
-        return self._add("Concat", negative, positive, axis=1)
+        shares = self._add("Softmax", wide, axis=1)
+        return shares if calibration is None else self._calibrate(shares, calibration)
+
+    def binary(self, scores: str) -> str:
+        """Scores [n, 2] of two classes by those of the second [n, 1]."""
+        return self._add("Concat", self._add("Sub", scores, scores), scores, axis=1)
+
+    def _calibrate(
+        self, labels: str, calibration: Sequence[float], dtype: type = np.float64
+    ) -> str:
+        slope, *offsets = calibration
+        number = partial(self._graph.constant, dtype=dtype)
+        logits = self._add("Log", self._add("Max", labels, number(_TINY_SHARE)))
+        mended = self._add("Add", self._add("Mul", logits, number(slope)), number([offsets]))
+        return self._add("Softmax", mended, axis=1)
 
     def _rule(self, module: RuleModel, x: str, groups: str | None) -> str:
         k, c = module.joint.shape
@@ -73,6 +92,7 @@ class ModuleExport:
         if groups is not None:
             joint = self._reshape(shares, [0, k, c])
             shares = self._reshape(self._given(joint, groups, k), [0, k * c])
+        self._shares[id(module.joint)] = shares
         scores = self._add("MatMul", shares, self._array(module.rule.flatten(1).T))
         if len(module.rule) > 1:
             return self._add("Log", self._softplus(scores, module.SHARPNESS))
@@ -88,7 +108,16 @@ class ModuleExport:
         for weight, model in zip(module.weights, module.models, strict=True):
             shares = self._add("Softmax", self.scores(model, x), axis=1)
             parts.append(self._add("Mul", self._number(weight), shares))
-        return reduce(lambda total, part: self._add("Add", total, part), parts)
+        total = reduce(lambda total, part: self._add("Add", total, part), parts)
+        if module.calibration is None:
+            return total
+        k, c = module.shape
+        joint = self._reshape(total, [0, k, c])
+        labels = self._add("ReduceSum", joint, self._ints([1]), keepdims=0)
+        mended = self._calibrate(labels, module.calibration, self.dtype)
+        ratio = self._add("Div", mended, self._add("Max", labels, self._number(_TINY_SHARE)))
+        joint = self._add("Mul", joint, self._add("Unsqueeze", ratio, self._ints([1])))
+        return self._reshape(joint, [0, k * c])
 
     def _given(self, joint: str, groups: str, k: int) -> str:
         """Probabilities [n, k, c] where groups are known; -1: as they are."""

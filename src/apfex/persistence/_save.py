@@ -30,7 +30,7 @@ from apfex.persistence._values import pack, pack_arguments
 if TYPE_CHECKING:
     from torch import Tensor
 
-KIND, FORMAT = "apfex.APFExClassifier", 4
+KIND, FORMAT = "apfex.APFExClassifier", 5
 COUNTED = ("rows", "sums", "squares")
 """What the counts of points differ in."""
 _PACKAGES = ("apfex", "numpy", "pandas", "scikit-learn", "torch", "xgboost", "xgboost-cpu")
@@ -115,6 +115,7 @@ def _bundle(model: StoredModel, needed: Collection[str]) -> Bundle:
         "points": [_point(point, writer) for point in front],
         "counted": pack(_counted(front[0]), "groups of the validation rows"),
         "by": front.by,
+        "constant_error": front.constant_error,
         "dtype": "float64" if front.dtype == torch.float64 else "float32",
         "favorable_label": pack(front.favorable_label, "favorable label"),
         "point": model.point,

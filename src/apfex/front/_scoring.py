@@ -1,0 +1,131 @@
+"""Scoring: what a wrong decision costs, by which points are ranked and rules are fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from apfex.front._rows import ValidationRows
+from apfex.metrics import class_recalls
+
+Scorer = Callable[[np.ndarray, np.ndarray, np.ndarray | None], float]
+"""Of labels, decisions and weights of the rows; greater is better."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """What points are ranked by: a loss of decisions, smaller is better.
+
+    Attributes
+    ----------
+    name : str
+        "error", "balanced_error", "cost", or "1 - " and the name of a scorer.
+    costs : array of shape [c, c] or None
+        What it costs to decide for the class of a column where the label is that of the row.
+    selection_rate : float or None
+        Share of all rows that get the favorable label at every point.
+    scorer : callable or None
+
+    Examples
+    --------
+    >>> Scoring("cost", costs=np.array([[0.0, 1.0], [5.0, 0.0]])).name
+    'cost'
+    """
+
+    name: str = "error"
+    costs: np.ndarray | None = None
+    selection_rate: float | None = None
+    scorer: Scorer | None = None
+
+    def losses(self, decisions: Tensor, rows: ValidationRows) -> Tensor:
+        """Losses [b] of decisions [b, n] on the validation rows, float64."""
+        device = decisions.device
+        y = torch.from_numpy(rows.y).to(device)
+        weight = torch.from_numpy(rows.weight).to(device)
+        if self.scorer is not None:
+            decided = decisions.cpu().numpy()
+            scores = [self.scorer(rows.y, one, rows.sample_weight) for one in decided]
+            return 1 - torch.tensor(scores, dtype=torch.float64, device=device)
+        if self.costs is not None:
+            costs = torch.from_numpy(self.costs).to(device)
+            return costs[y.expand_as(decisions), decisions] @ (weight / weight.sum())
+        if self.name == "balanced_error":  # a class of a single row is in the training part
+            return 1 - class_recalls(decisions, y, rows.n_classes, weight).nanmean(1)
+        return 1 - (decisions == y).double() @ (weight / weight.sum())
+
+    def without_inputs(self, rows: ValidationRows, favorable: int) -> float:
+        """Loss of the best decision that looks at nobody: one class for all rows.
+
+        With a fixed selection rate: that of choosing so many rows at random.
+        """
+        n, c = len(rows.y), rows.n_classes
+        constants = torch.arange(c).unsqueeze(1).expand(c, n)
+        losses = self.losses(constants, rows)
+        if self.selection_rate is None:
+            return float(losses.min())
+        shares = torch.full((c,), 1 - self.selection_rate, dtype=torch.float64)
+        shares[favorable] = self.selection_rate
+        return float(losses @ shares)
+
+    def costs_of(self, label_shares: Tensor) -> Tensor | None:
+        """Costs [c, c] that rules are fitted by, for labels of these shares [c]; None: errors.
+
+        They are scaled so that deciding as badly as one can costs 1 on average.
+        """
+        c = len(label_shares)
+        if self.costs is not None:
+            costs = torch.from_numpy(self.costs).to(label_shares)
+            costs = costs - costs.amin(1, keepdim=True)
+            return costs / (label_shares @ costs.amax(1)).clamp_min(1e-12)
+        if self.name == "balanced_error":  # classes count alike, so rows of a rare one count more
+            weight = 1 / (c * label_shares.clamp_min(1e-6))
+            return weight.unsqueeze(1) * (1 - torch.eye(c).to(label_shares))
+        return None
+
+
+def scorer_of(name: str, classes: np.ndarray) -> Scorer:
+    """One of scikit-learn's scorers, of decisions as codes of classes.
+
+    Examples
+    --------
+    >>> y = np.array([0, 1, 1])
+    >>> scorer_of("f1", np.array([0, 1]))(y, y, None)
+    1.0
+    """
+    from sklearn.metrics import get_scorer
+
+    scorer = get_scorer(name)
+
+    def score(y: np.ndarray, decided: np.ndarray, weight: np.ndarray | None) -> float:
+        given: dict[str, Any] = {} if weight is None else {"sample_weight": weight}
+        return float(scorer(_Decided(classes), decided, classes[y], **given))
+
+    return score
+
+
+@final
+class _Decided:
+    """A classifier whose decisions are known: its inputs are their codes."""
+
+    _estimator_type = "classifier"
+
+    def __init__(self, classes: np.ndarray) -> None:
+        self.classes_ = classes
+
+    def fit(self, *_: Any) -> _Decided:
+        """Nothing is left to learn."""
+        return self
+
+    def predict(self, codes: np.ndarray) -> np.ndarray:
+        return self.classes_[codes]
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, Tags, TargetTags
+
+        return Tags("classifier", TargetTags(required=True), None, ClassifierTags())
