@@ -19,6 +19,6 @@ def finished(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     from apfex import explore
 
     out = tmp_path_factory.mktemp("runs") / "run"
-    with pytest.warns(UserWarning, match="No non-trivial point"):
+    with pytest.warns(UserWarning, match="No model meets"):
         explore(table, **COLUMNS, **TRAINING, out=out)
     return out

@@ -6,7 +6,7 @@ from apfex.front import _progress
 
 
 def shown(capsys, steps, verbose=1):
-    with _progress.progress(verbose, 100, ["dp", "tpr"]) as show:
+    with _progress.progress(verbose, 100, ["balanced error", "dp gap", "tpr gap"]) as show:
         for step, best in steps:
             show(step, best)
     return capsys.readouterr().err.splitlines()
@@ -16,7 +16,7 @@ def test_a_line_now_and_then(capsys, monkeypatch):
     monkeypatch.setattr(_progress, "_SECONDS", 0.0)
     first, second = shown(capsys, [(1, []), (50, [0.25, 0.1, 0.2])])
     assert first.startswith("Training: step 1 of 100, ")
-    assert second.endswith("; lowest error so far 0.250, dp gap 0.100, tpr gap 0.200")
+    assert second.endswith("; best so far: balanced error 0.250, dp gap 0.100, tpr gap 0.200")
 
 
 def test_lines_do_not_come_at_every_step_but_the_end_is_told(capsys):

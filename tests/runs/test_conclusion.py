@@ -1,13 +1,13 @@
 """What a run came to is said first, and alike in terminal, record and description."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
 from tests.people import COLUMNS, TRAINING, people
 
 from apfex import explore
-from apfex.front import UnmetBoundWarning
 from apfex.persistence import read_json
 from apfex.runs import load_run
 from apfex.runs._conclusion import add_constant, conclude
@@ -46,20 +46,34 @@ def settings(**changes):
     return ExploreSettings(**given | changes)
 
 
-def described(*errors, chosen=0, chosen_by="bounds", trivial=False):
-    """A description of points with these errors, and a label that 60% of the rows have."""
-    points = [
-        {"error": error, "trivial": trivial, "validation": {"gaps": {"dp": {"gap": 0.03}}}}
-        for error in errors
-    ]
+class Known:
+    """A point of a front, as far as it is looked at here."""
+
+    def __init__(self, loss, constant, best, trivial=False):
+        self.loss, self.gain, self.gaps = loss, constant - loss, {"dp": Gap()}
+        self.near_constant = trivial or not self.gain >= 0.5 * (constant - best) > 0
+
+
+class Gap:
+    gap = 0.03
+
+
+class Front(list):
+    by, constant_error = "error", 0.4
+
+
+def made(*errors, chosen=0, chosen_by="bounds", trivial=False) -> Any:
+    """A front with these errors, of rows of which 60% have one label, and its description."""
+    front: Any = Front(Known(error, 0.4, min(errors), trivial) for error in errors)
+    points = [{"error": error, "trivial": trivial} for error in errors]
     found = {"points": points, "classes": ["no", "yes"], "favorable": "yes", "chosen": chosen}
     found |= {"chosen_by": chosen_by}
-    add_constant(found, [object()] * len(points), np.repeat([0, 1], [60, 40]), None)
-    return found
+    add_constant(found, front, np.repeat([0, 1], [60, 40]), None)
+    return found, front
 
 
 def test_the_constant_is_known_and_each_point_has_its_gain():
-    found = described(0.2, 0.29, 0.31)
+    found, _ = made(0.2, 0.29, 0.31)
     assert found["constant"]["label"] == "no"
     assert found["constant"]["error"] == pytest.approx(0.4)
     assert found["constant"]["balanced_error"] == 0.5
@@ -68,20 +82,20 @@ def test_the_constant_is_known_and_each_point_has_its_gain():
 
 
 def test_a_model_that_meets_the_limit_is_chosen():
-    found = conclude(described(0.2, 0.3), settings())
+    found = conclude(*made(0.2, 0.3), settings())
     assert (found.code, found.is_usable) == ("chosen", True)
     assert found.text.startswith("Point 0 is chosen: of the models that meet your limit (dp gap")
     assert "nearly constant" not in found.text
 
 
 def test_a_nearly_constant_model_is_not_handed_out_without_a_word():
-    found = conclude(described(0.2, 0.35, chosen=1), settings())
+    found = conclude(*made(0.2, 0.35, chosen=1), settings())
     assert "Point 1 is chosen" in found.text
-    assert found.text.endswith("little more accurate than the same answer for everyone.")
+    assert found.text.endswith("little better than the same answer for everyone.")
 
 
 def test_where_no_model_meets_the_limit_it_is_said_so():
-    found = conclude(described(0.2, chosen_by="nearest"), settings(max_error_increase=0.02))
+    found = conclude(*made(0.2, chosen_by="nearest"), settings(max_error_increase=0.02))
     assert (found.code, found.is_usable) == ("limit_not_met", True)
     assert found.text == (
         "No model meets your limit (dp gap at most 0.05, error at most 0.02 above the lowest) on "
@@ -93,13 +107,13 @@ def test_where_no_model_meets_the_limit_it_is_said_so():
     ("points", "trivial"), [((0.4,), True), ((0.4, 0.41), False), ((0.39,), True)]
 )
 def test_where_all_models_are_constant_none_is_chosen_and_the_remedies_are_named(points, trivial):
-    found = conclude(described(*points, trivial=trivial), settings())
+    found = conclude(*made(*points, trivial=trivial), settings())
     assert (found.code, found.is_usable) == ("no_usable_model", False)
     assert found.text.startswith("No usable model: ")
     assert "which is wrong for 40.0% of the test rows" in found.text
     for remedy in ("--scoring balanced_accuracy", "--cost false_", "--selection-rate 0.2"):
         assert remedy in found.text
-    tried = conclude(described(*points, trivial=trivial), settings(scoring="balanced_accuracy"))
+    tried = conclude(*made(*points, trivial=trivial), settings(scoring="balanced_accuracy"))
     assert "--scoring" not in tried.text
 
 
@@ -111,7 +125,7 @@ def rare(tmp_path_factory):
     frame["hired"] = np.where(rng.random(600) < 0.02, "hired", "rejected")
     path = tmp_path_factory.mktemp("rare") / "rare.csv"
     frame.to_csv(path, index=False)
-    with pytest.warns(UnmetBoundWarning):
+    with pytest.warns(UserWarning, match="No model was found that is better"):
         run = explore(path, **COLUMNS, **TRAINING, out=path.with_name("run"))
     return path, run
 

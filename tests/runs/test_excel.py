@@ -2,6 +2,7 @@
 
 import datetime
 import sys
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -84,11 +85,12 @@ def test_what_is_no_workbook_is_told(tmp_path):
 def test_a_run_of_an_excel_file_is_that_of_its_rows(tmp_path):
     frame = people().replace({"town": {"=HYPERLINK(1)": "Ashford"}})  # a formula without a value
     frame.to_excel(tmp_path / "people.xlsx", index=False, sheet_name="staff")
-    arguments = COLUMNS | TRAINING | {"max_gap": 1}
+    arguments: dict[str, Any] = COLUMNS | TRAINING | {"max_gap": 1}
     run = explore(tmp_path / "people.xlsx", **arguments, sheet="staff")
     assert run.record["results"] == explore(frame, **arguments).record["results"]
     done = run.predict_file(tmp_path / "people.xlsx")
     assert done.out == tmp_path / "people-predictions.csv"
+    assert done.out is not None
     found, wanted = pd.read_csv(done.out), run.predict(frame)
     assert found["prediction"].tolist() == wanted["prediction"].tolist()
     with pytest.raises(RunError, match="Excel files are read, but not written"):

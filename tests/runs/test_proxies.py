@@ -57,8 +57,8 @@ def test_other_features_are_not():
 
 
 def test_that_a_form_was_left_empty_is_no_proxy():
-    sex = np.where(RNG.random(N) < 0.1, None, SEX)
-    X = pd.DataFrame({"also_empty": np.where(pd.isna(sex), None, "given")})
+    sex = pd.Series(SEX, dtype=object).mask(RNG.random(N) < 0.1, None)
+    X = pd.DataFrame({"also_empty": pd.Series("given", sex.index).mask(sex.isna(), None)})
     assert [p.level for p in find_proxies(X, make_groups({"sex": sex}))] == []
 
 

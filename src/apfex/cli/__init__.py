@@ -4,17 +4,17 @@
 those that other distributions add. See ``docs/cli.md``.
 """
 
-from typing import TYPE_CHECKING, Any
+import typing
 
 from apfex.cli._main import main
 
-if TYPE_CHECKING:
+if typing.TYPE_CHECKING:
     from apfex.cli._screen import Screen
 
 __all__ = ["Screen", "main"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> typing.Any:
     """Import what prints only when it is asked for: :func:`main` must be there before Ctrl-C is."""
     if name == "Screen":
         from apfex.cli._screen import Screen

@@ -138,7 +138,7 @@ def telling(screen: Screen) -> dict[str, Any]:
     """What a run is to tell while it goes on."""
     import rich
 
-    from apfex.front import UnmetBoundWarning
+    from apfex.front import NearConstantWarning, UnmetBoundWarning
 
     def tell(stage: str, data: RunData) -> None:
         if stage == "read":
@@ -152,13 +152,14 @@ def telling(screen: Screen) -> dict[str, Any]:
             )
 
     rich.reconfigure(stderr=True)  # the bar of the classifier is drawn on rich's own console
-    warnings.simplefilter("ignore", UnmetBoundWarning)  # the first line after training says so
+    for known in (UnmetBoundWarning, NearConstantWarning):
+        warnings.simplefilter("ignore", known)  # the first line after training says so
     return {"progress": tell, "verbose": True}
 
 
 def _show_data(data: RunData, screen: Screen) -> None:
     """What was taken for what; nothing is guessed silently."""
-    dropped = "".join(f"; {n:,} dropped {why}" for why, n in data.dropped.items())
+    dropped = "".join(f"; {n:,} more {why} are left out" for why, n in data.dropped.items())
     label = "1:" if data.label is None else f"{printable(data.label)}, positive:"
     counts = {kind: list(data.features.values()).count(kind) for kind in _TYPES}
     types = ", ".join(f"{n} {_TYPES[kind]}" for kind, n in counts.items() if n)
@@ -198,7 +199,7 @@ def show_run(run: Run, screen: Screen) -> None:
     if run.conclusion.is_usable:
         files["Predict"] = f"apfex predict {shlex.quote(str(run.folder))} FILE"
     screen.facts(files)
-    told = len(run.described["data_caveats"])
+    told = len(run.described.get("data_caveats", ()))
     for caveat in run.caveats[told:]:  # those of the data were told when it was read
         if caveat.level == "warning":
             screen.warn(f"Point {run.described['chosen']}: {caveat}")
@@ -216,17 +217,21 @@ def show_front(described: Mapping[str, Any], screen: Screen) -> None:
     crossing = described["groupings"][-1]["by"]
     criteria = [criterion["key"] for criterion in described["criteria"]]
     confidence, n = described["settings"]["confidence"], len(described["points"])
+    by = described.get("ranked_by", "error")
+    shown = {"error": ["error"], "balanced_error": ["error", "balanced_error"]}
+    errors = shown.get(by, ["error", "loss"])
+    kind = errors[-1].replace("_", " ")
+    gain = f"gain: how much smaller the {kind} is than with the same answer for everyone"
+    if by not in shown:
+        gain = f"{by} and gain: on the validation rows, against the same answer for everyone"
     screen.say(
         f"{n} {'model' if n == 1 else 'models'} by {printable(crossing, 60)}, on "
-        f"{described['rows']:,} test rows, {100 * confidence:g}% intervals; gain: how much smaller "
-        "the error is than with the same answer for everyone"
+        f"{described['rows']:,} test rows, {100 * confidence:g}% intervals; {gain}"
     )
-    by_balance = described["settings"].get("ranked_by") == "balanced_accuracy"
-    shown = ["error", "balanced_error"] if by_balance else ["error"]
-    columns = ["point", *(name.replace("_", " ") for name in shown), "gain", "favored"]
-    columns += [*(f"{name} gap" for name in criteria), "note"]
+    named = [(by if name == "loss" else name).replace("_", " ") for name in errors]
+    columns = ["point", *named, "gain", "favored", *(f"{name} gap" for name in criteria), "note"]
     rows = [
-        _cells(str(point["point"]), point, shown, _gaps(point, crossing, criteria), note)
+        _cells(str(point["point"]), point, errors, _gaps(point, crossing, criteria), note)
         for point in described["points"]
         for note in [_notes(point, described)]
     ]
@@ -234,18 +239,18 @@ def show_front(described: Mapping[str, Any], screen: Screen) -> None:
     if constant is not None:
         said = f"“{printable(constant['label'], 30)}” for everyone"
         none = ["0.000"] * len(criteria)
-        rows.insert(0, _cells("-", {**constant, "gain": 0.0}, shown, none, said))
+        rows.insert(0, _cells("-", {**constant, "gain": 0.0}, errors, none, said))
     screen.table(columns, rows, left=("note", *(f"{name} gap" for name in criteria)))
 
 
 def _cells(
-    name: str, figures: Mapping[str, Any], shown: Sequence[str], gaps: Sequence[str], note: str
+    name: str, figures: Mapping[str, Any], errors: Sequence[str], gaps: Sequence[str], note: str
 ) -> list[str]:
     """A row of the table; of a run of before some figures are not known."""
     gain = figures.get("gain")
-    errors = [f"{figures[one]:.3f}" for one in shown]
     told = "" if gain is None else f"{gain:+.3f}"
-    return [name, *errors, told, f"{100 * figures['share_favored']:.1f}%", *gaps, note]
+    found = [f"{figures[one]:.3f}" for one in errors]
+    return [name, *found, told, f"{100 * figures['share_favored']:.1f}%", *gaps, note]
 
 
 def _gaps(point: Mapping[str, Any], crossing: str, criteria: Sequence[str]) -> list[str]:
@@ -260,7 +265,7 @@ def _notes(point: Mapping[str, Any], described: Mapping[str, Any]) -> str:
         chosen.get(code, ""): point["point"] == described["chosen"],
         "constant": point["trivial"],
         "nearly constant": point.get("near_constant") and not point["trivial"],
-        "levelled down": point["levelled_down"],
+        "no group gains": point["levelled_down"],
     }
     return ", ".join(name for name, holds in notes.items() if holds and name)
 
@@ -274,7 +279,7 @@ def _gap(gap: Mapping[str, Any]) -> str:
 def to_document(run: Run) -> dict[str, Any]:
     """For machines: the record, and the figures of every point without those of every group."""
     names = ("point", "error", "error_lower", "error_upper", "balanced_error", "share_favored")
-    names += ("gain", "near_constant", "trivial", "levelled_down", "gaps")
+    names += ("loss", "gain", "near_constant", "trivial", "levelled_down", "gaps")
     front = [{name: point[name] for name in names} for point in run.described["points"]]
     constant = run.described["constant"]
     return {**run.record, "folder": run.folder, "constant": constant, "front": front}

@@ -69,7 +69,7 @@ def _search_networks(
     population = _population(settings, rows, x.shape[1], seed)
     training = settings.training(len(train), seed)
     networks = _Networks(population, validation, x_validation, settings, training.epochs)
-    with progress(settings.verbose, training.epochs, settings.criteria.names) as show:
+    with progress(settings.verbose, training.epochs, settings.figures) as show:
 
         def on_epoch(epoch: int) -> Tensor | None:
             losses = networks.evaluate(epoch)
@@ -107,7 +107,7 @@ def _search_trees(
     own_rounds = replace(
         trees, n_estimators=_ROUNDS, learning_rate=min(1.0, _FASTER * trees.learning_rate)
     )
-    with progress(settings.verbose, _ROUNDS, settings.criteria.names) as show:
+    with progress(settings.verbose, _ROUNDS, settings.figures) as show:
         ensembles = _Ensembles(validation, settings, show)
         boost_members(
             base,

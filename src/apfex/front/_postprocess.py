@@ -56,7 +56,7 @@ def search_rules(rows: Rows, settings: SearchSettings, seed: int) -> SearchResul
     encoder = fit_encoders(rows, parts[0], settings)
     learners = encoder.learners(settings, len(parts[0]), seed)
     steps = sum(learner.steps for learner in learners)
-    with progress(settings.verbose, steps, settings.criteria.names) as show:
+    with progress(settings.verbose, steps, settings.figures) as show:
         fitted = _JointFit.to(rows, parts[0], encoder, learners, settings, seed, show)
         rules, history = fitted.rules_with_history()
         if settings.positive_rate is not None:

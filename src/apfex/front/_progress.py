@@ -11,14 +11,14 @@ _SECONDS = 10.0
 """Between lines where there is no terminal to draw a bar on."""
 
 Show = Callable[[int, Sequence[float]], None]
-"""Called with the steps done and the figures of the best member so far: error, then gaps."""
+"""Called with the steps done and the figures of the best so far: what ranks, then the gaps."""
 
 
 @contextmanager
 def progress(verbose: int, steps: int, names: Sequence[str]) -> Iterator[Show]:
     """Show step, lowest error with its gaps, and the time; nothing unless ``verbose``.
 
-    ``names`` are those of the gaps.
+    ``names`` are those of the figures: of the error that ranks, and of the gaps.
     """
     if not verbose:
         yield lambda *_: None
@@ -59,8 +59,8 @@ def _lines(steps: int, names: Sequence[str]) -> Show:
 
 
 def _figures(best: Sequence[float], names: Sequence[str]) -> str:
-    """Error and gaps of the best so far, by their names."""
+    """Figures of the best so far, by their names."""
     if not len(best):
         return ""
-    gaps = (f", {name} gap {gap:.3f}" for name, gap in zip(names, best[1:], strict=True))
-    return f"lowest error so far {best[0]:.3f}{''.join(gaps)}"
+    told = [f"{name} {value:.3f}" for name, value in zip(names, best, strict=True)]
+    return f"best so far: {', '.join(told)}"

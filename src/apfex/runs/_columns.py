@@ -95,7 +95,7 @@ def make_features(X: pd.DataFrame, table: str) -> tuple[pd.DataFrame, dict[str, 
 
 
 def _with_days(X: pd.DataFrame, types: Mapping[str, str]) -> pd.DataFrame:
-    days = {name: to_days(X[name]) for name, kind in types.items() if kind == "date"}
+    days = {str(n): to_days(column) for n, column in X.items() if types[str(n)] == "date"}
     return X.assign(**days) if days else X
 
 

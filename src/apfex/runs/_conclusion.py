@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from apfex.front import Front
     from apfex.runs._settings import ExploreSettings
 
-_NEAR = 0.5
-"""Share of the way from the constant to the best model below which a model is nearly constant."""
+_ON_TEST_ROWS = {"error": "error", "balanced_error": "balanced_error"}
+"""Losses that rank points and are known of the test rows, by their names in a description."""
 
 
 @final
@@ -45,25 +45,26 @@ class Conclusion:
         return asdict(self)
 
 
-def conclude(described: Mapping[str, Any], settings: ExploreSettings) -> Conclusion:
-    """Look at the points of a front and at the one that was chosen.
+def conclude(described: Mapping[str, Any], front: Front, settings: ExploreSettings) -> Conclusion:
+    """Look at the points of a front and at the one that was chosen, on the validation rows.
 
     Parameters
     ----------
     described : mapping
         From ``describe_front``, with what :func:`add_constant` adds.
     """
-    points, place = described["points"], described["chosen"]
-    if all(point["trivial"] or point["near_constant"] for point in points):
+    place = described["chosen"]
+    chosen = front[place]
+    if all(point.near_constant for point in front):
         return Conclusion("no_usable_model", _no_model(described, settings))
-    gaps = points[place]["validation"]["gaps"]
     limit = ", ".join(f"{name} gap at most {most:g}" for name, most in settings.max_gap.items())
     if settings.max_error_increase is not None:
-        limit += f", error at most {settings.max_error_increase:g} above the lowest"
-    found = ", ".join(f"{name} gap {gaps[name]['gap']:.3f}" for name in settings.max_gap)
+        kind = front.by.replace("_", " ")
+        limit += f", {kind} at most {settings.max_error_increase:g} above the lowest"
+    found = ", ".join(f"{name} gap {chosen.gaps[name].gap:.3f}" for name in settings.max_gap)
     poor = (
-        " It is nearly constant: little more accurate than the same answer for everyone."
-        if points[place]["trivial"] or points[place]["near_constant"]
+        " It is nearly constant: little better than the same answer for everyone."
+        if chosen.near_constant
         else ""
     )
     if described["chosen_by"] == "nearest":
@@ -74,7 +75,7 @@ def conclude(described: Mapping[str, Any], settings: ExploreSettings) -> Conclus
         return Conclusion("limit_not_met", text)
     text = (
         f"Point {place} is chosen: of the models that meet your limit ({limit}) on the validation "
-        f"rows it has the lowest {_ranked_by(settings)} ({found} there).{poor}"
+        f"rows it has the lowest {front.by.replace('_', ' ')} ({found} there).{poor}"
     )
     return Conclusion("chosen", text)
 
@@ -82,12 +83,14 @@ def conclude(described: Mapping[str, Any], settings: ExploreSettings) -> Conclus
 def add_constant(
     described: dict[str, Any], front: Front, labels: np.ndarray, weight: np.ndarray | None
 ) -> None:
-    """Add what the same answer for everyone is worth on the test rows, beside every point.
+    """Add what the same answer for everyone is worth, beside every point.
 
     Parameters
     ----------
     described : dict
-        From ``describe_front``; gets ``constant``, and every point ``gain`` and ``near_constant``.
+        From ``describe_front``; gets ``ranked_by`` and ``constant``, and every point ``gain`` and
+        ``near_constant``. They are of the test rows; where points are ranked by a cost or a scorer,
+        of the validation rows, as is ``loss`` then.
     labels : int array of shape [n]
         Labels of the test rows, as places among the classes.
     weight : array of shape [n], or None
@@ -102,13 +105,17 @@ def add_constant(
         "balanced_error": 1 - 1 / int((shares > 0).sum()),
         "share_favored": float(words[most] == described["favorable"]),
     }
-    described.setdefault("constant", constant)
-    gains = [constant["error"] - point["error"] for point in described["points"]]
-    best = max(gains)
-    for point, known, gain in zip(described["points"], front, gains, strict=True):
-        is_near = best <= 0 or gain < _NEAR * best
-        point.setdefault("gain", gain)
-        point.setdefault("near_constant", bool(getattr(known, "near_constant", is_near)))
+    described["ranked_by"] = front.by
+    described["constant"] = {**constant, **(described.get("constant") or {})}
+    described["constant"]["loss"] = front.constant_error
+    by = _ON_TEST_ROWS.get(front.by)
+    for point, known in zip(described["points"], front, strict=True):
+        point["loss"] = known.loss
+        if by is None:
+            point |= {"gain": known.gain, "near_constant": known.near_constant}
+        else:
+            point.setdefault("gain", constant[by] - point[by])
+            point.setdefault("near_constant", known.near_constant)
 
 
 def _no_model(described: Mapping[str, Any], settings: ExploreSettings) -> str:
@@ -131,10 +138,3 @@ def _no_model(described: Mapping[str, Any], settings: ExploreSettings) -> str:
 def _either(parts: Sequence[str]) -> str:
     *others, last = parts
     return f"{', '.join(others)} or {last}" if others else last
-
-
-def _ranked_by(settings: ExploreSettings) -> str:
-    if settings.cost is not None:
-        return "cost"
-    known = {"accuracy": "error", "balanced_accuracy": "balanced error"}
-    return known.get(settings.scoring, f"1 - {settings.scoring}")

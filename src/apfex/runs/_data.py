@@ -108,7 +108,7 @@ class RunData:
             }
             return RunData(**{**stored, **nested})
         except (KeyError, TypeError) as error:
-            raise RunError(f"The facts of the data are damaged: {error}.") from error
+            raise RunError(f"What the record says of the data is damaged: {error}.") from error
 
 
 @final
@@ -193,7 +193,9 @@ def read_and_split(settings: ExploreSettings, frame: Any = None) -> SplitData:
         leaks=tuple(find_leaks(fitted, rows.codes[fit], settings.seed)),
         identifiers=tuple(find_identifiers(rows.X, rows.types)),
         proxies=tuple(proxies),
-        unclear_dates=tuple(name for name in texts if is_unclear_date(rows.X[name])),
+        unclear_dates=tuple(
+            str(name) for name, column in rows.X[texts].items() if is_unclear_date(column)
+        ),
     )
     return SplitData(rows, fit, test, about)
 
@@ -205,7 +207,7 @@ def _split(rows: LabelledRows, fraction: float, seed: int) -> tuple[np.ndarray, 
     y = rows.codes
     is_test = stratified_sample(2 * rows.groups.codes + y, fraction, seed, both=(y,))
     fit, test = np.flatnonzero(~is_test), np.flatnonzero(is_test)
-    for part, name in ((fit, "rows to fit"), (test, "test rows")):
+    for part, name in ((fit, "rows to train on"), (test, "test rows")):
         if len(np.unique(y[part])) < 2:
             raise RunError(
                 f"{len(y):,} rows are too few: the {len(part):,} {name} must have both labels.",

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from apfex.runs._data import RunData
 
 _MOST_NAMED = 12
+_WHOLE = 0.9
+"""Share of a group that a feature must find to reproduce its attribute."""
 
 
 @final
@@ -73,12 +75,15 @@ def _findings(data: RunData, words: Sequence[str]) -> Iterator[_Finding]:
         )
     for proxy in data.proxies:
         group = printable(f"{proxy.attribute}={proxy.level}", 60)
+        attribute = _name(proxy.attribute)
+        is_whole = proxy.covered >= _WHOLE
+        verb = f"reproduces {attribute}" if is_whole else f"tells {attribute} of many rows"
         yield _Finding(
             "proxy",
-            f"{_name(proxy.feature)} reproduces {_name(proxy.attribute)}: by it alone "
+            f"{_name(proxy.feature)} {verb}: by it alone "
             f"{proxy.rows:,} rows are taken for {group}, and {_right(proxy.rows, proxy.wrong)}, "
             f"{100 * proxy.covered:.0f}% of all {group}. The model is given no sensitive columns, "
-            f"but this one tells it {_name(proxy.attribute)}.",
+            f"but this one tells it {attribute}.",
             "If it should not know, leave it out",
             [proxy.feature],
             proxy,

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from apfex.groups import Groups
 
 _MOST_ROWS = 20_000
-_MOST_CELLS = 4_000_000
-"""Cells of a wide table that are looked at for each sensitive attribute."""
-_ENOUGH_ROWS = 2_000
+_MANY_ROWS, _MOST_CELLS, _ENOUGH_ROWS = 8_000, 1_200_000, 2_000
+"""Rows that are looked at for each sensitive attribute; fewer of a table with many columns."""
 _LEAVES = 16
 _PURE = 0.01
 """Share of the other label that values may have and still give one away."""
@@ -104,7 +103,7 @@ def find_proxies(X: pd.DataFrame, groups: Groups, seed: int = 0) -> list[Proxy]:
     wide tables fewer rows are looked at.
     """
     found = []
-    most = min(_MOST_ROWS, max(_ENOUGH_ROWS, _MOST_CELLS // max(1, X.shape[1])))
+    most = min(_MANY_ROWS, max(_ENOUGH_ROWS, _MOST_CELLS // max(1, X.shape[1])))
     rows = np.random.default_rng(seed).permutation(len(X))[:most]
     half = np.arange(len(rows)) % 2
     for attribute in groups.attributes:

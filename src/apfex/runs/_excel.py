@@ -96,7 +96,9 @@ def _column(path: Path, name: str, cells: Sequence[Any]) -> pa.Array:
     """Values of one type; what stands for no value in CSV does here."""
     import pyarrow as pa
 
-    values = [None if isinstance(cell, str) and cell in MISSING else cell for cell in cells]
+    values: list[Any] = [
+        None if isinstance(cell, str) and cell in MISSING else cell for cell in cells
+    ]
     for place, value in enumerate(values, start=2):
         if isinstance(value, str) and value in _ERRORS:
             raise RunError(
@@ -119,6 +121,10 @@ def _column(path: Path, name: str, cells: Sequence[Any]) -> pa.Array:
         days = [value and value.date() for value in values] if is_day else values
         return pa.array(days, pa.date32() if is_day else pa.timestamp("us"))
     return pa.array([None if value is None else _as_text(value) for value in values], pa.string())
+
+
+def _value(cell: Any) -> Any:
+    return None if isinstance(cell, str) and cell in MISSING else cell
 
 
 def _as_text(value: Any) -> str:

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +17,7 @@ from apfex.runs._data import RunData, SplitData, read_and_split
 from apfex.runs._data_caveats import caveats_of_data, warn_of_data
 from apfex.runs._errors import RunError, RunWarning
 from apfex.runs._folder import MODEL, RUN, free_folder, new_folder, new_record
-from apfex.runs._run import Run
+from apfex.runs._run import Run, caveats_of
 from apfex.runs._settings import Bins, ExploreSettings, Names
 
 if TYPE_CHECKING:
@@ -190,24 +191,28 @@ def _train_and_measure(
     test = rows.take(data.test, by_group=by_group)
     limits: dict[str, Any] = {"tolerance": settings.tolerance, "confidence": settings.confidence}
     measured = measure_front(clf, **test, **limits)
-    described = measured.describe(
-        title=f"Front of {about.name}",
-        source=f"{about.description}: {about.test_rows:,} test rows of {about.rows:,}",
-        words=dict(zip(rows.classes, rows.words, strict=True)),
-    )
+    told: dict[str, Any] = {
+        "title": f"Front of {about.name}",
+        "source": f"{about.description}: {about.test_rows:,} test rows of {about.rows:,}",
+        "words": dict(zip(rows.classes, rows.words, strict=True)),
+    }
+    caveats, facts = caveats_of_data(about, rows.words), _facts_of_run(record, data)
+    if "caveats" in signature(measured.describe).parameters:
+        told |= {"caveats": caveats, "run": facts}
+    described = measured.describe(**told)
     add_constant(described, clf.front_, rows.codes[data.test], test["sample_weight"])
-    conclusion = conclude(described, settings).to_dict()
+    conclusion = conclude(described, clf.front_, settings).to_dict()
     described |= {
         "conclusion": conclusion,
-        "data_caveats": [asdict(one) for one in caveats_of_data(about, rows.words)],
-        "run": _facts_of_run(record, data),
+        "data_caveats": [asdict(one) for one in caveats],
+        "run": facts,
     }
     described = jsonable(described)
     record |= {
         "finished": True,
         "seconds": round(time.monotonic() - started, 1),
         "conclusion": conclusion,
-        "caveats": [*described["data_caveats"], *described["points"][clf.point_]["caveats"]],
+        "caveats": caveats_of(described),
         "results": results_of(described),
     }
     run = Run(record, None, clf, described, measured.audits[clf.point_])

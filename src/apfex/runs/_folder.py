@@ -76,7 +76,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     except BaseException as error:
         if (draft / MODEL).is_dir():
             kept = draft.rename(_unused(folder.with_name(f"{folder.name}.incomplete")))
-            said = "Not finished: there is no report, but the model is whole: {--predict}"
+            said = "Not finished: there is no report, but the models are complete: {--predict}"
             warnings.warn(RunWarning(said, predict=kept, found=kept), stacklevel=2)
         else:
             shutil.rmtree(draft, ignore_errors=True)
@@ -90,7 +90,7 @@ def _publish(draft: Path, folder: Path) -> None:
         draft.rename(folder)
     except OSError as error:
         raise RunError(
-            f"{folder} has come to exist in the meantime: {error.strerror}.", found=folder
+            f"{folder} was made by somebody else in the meantime: {error.strerror}.", found=folder
         ) from error
 
 

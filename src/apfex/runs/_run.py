@@ -125,9 +125,7 @@ class Run:
         """
         from apfex.report import Caveat
 
-        chosen = self.described["points"][self.described["chosen"]]
-        told = [*self.described.get("data_caveats", ()), *chosen["caveats"]]
-        return tuple(Caveat(**caveat) for caveat in told)
+        return tuple(Caveat(**caveat) for caveat in caveats_of(self.described))
 
     def report(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Write the page of the front; by default that of the folder again, by this version."""
@@ -319,6 +317,13 @@ class Run:
     def _home(self) -> Path:
         assert self.folder is not None  # what is not in memory was stored
         return self.folder
+
+
+def caveats_of(described: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """All caveats of a run, as plain values: those of its data, then those of its chosen point."""
+    data = described.get("data_caveats", [])
+    chosen = described["points"][described["chosen"]]["caveats"]
+    return [*data, *(caveat for caveat in chosen if caveat not in data)]
 
 
 def load_run(folder: str | os.PathLike[str]) -> Run:

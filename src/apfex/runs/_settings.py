@@ -190,10 +190,10 @@ def spelled(value: Any) -> str:
 def _check_positive(given: Any) -> str | tuple[str, ...] | None:
     """One value, or several that count as one, as a user would write them."""
     if isinstance(given, list | tuple | set):
-        several = tuple(spelled(value) for value in given)
+        several = [spelled(value) for value in given]
         if not several:
             raise RunError("{--positive} must name at least one value, got none.")
-        return several if len(several) > 1 else several[0]
+        return tuple(several) if len(several) > 1 else several[0]
     return None if given is None else spelled(given)
 
 
