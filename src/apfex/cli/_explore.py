@@ -221,9 +221,9 @@ def show_front(described: Mapping[str, Any], screen: Screen) -> None:
     shown = {"error": ["error"], "balanced_error": ["error", "balanced_error"]}
     errors = shown.get(by, ["error", "loss"])
     kind = errors[-1].replace("_", " ")
-    gain = f"gain: how much smaller the {kind} is than with the same answer for everyone"
+    gain = f"gain: how much smaller the {kind} is than with the answer of the first row"
     if by not in shown:
-        gain = f"{by} and gain: on the validation rows, against the same answer for everyone"
+        gain = f"{by} and gain: on the validation rows, against the answer of the first row"
     screen.say(
         f"{n} {'model' if n == 1 else 'models'} by {printable(crossing, 60)}, on "
         f"{described['rows']:,} test rows, {100 * confidence:g}% intervals; {gain}"
@@ -237,7 +237,7 @@ def show_front(described: Mapping[str, Any], screen: Screen) -> None:
     ]
     constant = described.get("constant")
     if constant is not None:
-        said = f"“{printable(constant['label'], 30)}” for everyone"
+        said = constant.get("text", "the same answer for everyone")
         none = ["0.000"] * len(criteria)
         rows.insert(0, _cells("-", {**constant, "gain": 0.0}, errors, none, said))
     screen.table(columns, rows, left=("note", *(f"{name} gap" for name in criteria)))

@@ -111,19 +111,19 @@ def rerun(
     from apfex.runs import free_folder, load_run, rerun
 
     screen = Screen(json)
-    name = load_run(run).record["data"]["name"]
-    done = rerun(run, data=data, out=free_folder(out, name), **telling(screen))
+    known = load_run(run).record["data"]
+    beside = str(data or known["path"] or known["name"])
+    done = rerun(run, data=data, out=free_folder(out, beside), **telling(screen))
     show_run(done.run, screen)
     screen.say()
+    repeats = done.repeats.absolute()
     if done.same:
-        screen.say(
-            f"The same as {done.repeats}: all errors and gaps of all models, to the last digit."
-        )
+        screen.say(f"The same as {repeats}: all errors and gaps of all models, to the last digit.")
     else:
         n_more = len(done.differences) - _MOST_DIFFERENCES
         more = f" and {n_more} more" if n_more > 0 else ""
         told = ", ".join(done.differences[:_MOST_DIFFERENCES])
-        screen.say(f"Not the same as {done.repeats}: {told}{more}.")
+        screen.say(f"Not the same as {repeats}: {told}{more}.")
     if done.versions_changed and not done.same:
         said = (f"{name} {old} -> {new}" for name, (old, new) in done.versions_changed.items())
         screen.say(f"Versions differ: {', '.join(said)}.")

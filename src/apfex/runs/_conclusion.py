@@ -81,7 +81,11 @@ def conclude(described: Mapping[str, Any], front: Front, settings: ExploreSettin
 
 
 def add_constant(
-    described: dict[str, Any], front: Front, labels: np.ndarray, weight: np.ndarray | None
+    described: dict[str, Any],
+    front: Front,
+    labels: np.ndarray,
+    weight: np.ndarray | None,
+    selection_rate: float | None = None,
 ) -> None:
     """Add what the same answer for everyone is worth, beside every point.
 
@@ -94,6 +98,8 @@ def add_constant(
     labels : int array of shape [n]
         Labels of the test rows, as places among the classes.
     weight : array of shape [n], or None
+    selection_rate : float, optional
+        Where it is fixed, points are compared with choosing so many rows at random.
     """
     words = described["classes"]
     shares = np.bincount(labels, weight, len(words))
@@ -104,15 +110,29 @@ def add_constant(
         "error": float(1 - shares[most]),
         "balanced_error": 1 - 1 / int((shares > 0).sum()),
         "share_favored": float(words[most] == described["favorable"]),
+        "text": f"“{printable(words[most], 30)}” for everyone",
     }
+    measured = described.get("constant") or {}
+    if selection_rate is None:
+        described["constant"] = {**constant, **measured}
+    else:
+        favored = float(shares[list(words).index(described["favorable"])])
+        constant |= {
+            "error": selection_rate * (1 - favored) + (1 - selection_rate) * favored,
+            "share_favored": selection_rate,
+            "text": f"{100 * selection_rate:g}% chosen at random",
+        }
+        described["constant"] = {**measured, **constant}
     described["ranked_by"] = front.by
-    described["constant"] = {**constant, **(described.get("constant") or {})}
     described["constant"]["loss"] = front.constant_error
     by = _ON_TEST_ROWS.get(front.by)
     for point, known in zip(described["points"], front, strict=True):
         point["loss"] = known.loss
         if by is None:
             point |= {"gain": known.gain, "near_constant": known.near_constant}
+        elif selection_rate is not None:
+            gain = constant[by] - point[by]
+            point |= {"gain": gain, "near_constant": known.near_constant}
         else:
             point.setdefault("gain", constant[by] - point[by])
             point.setdefault("near_constant", known.near_constant)

@@ -200,7 +200,13 @@ def _train_and_measure(
     if "caveats" in signature(measured.describe).parameters:
         told |= {"caveats": caveats, "run": facts}
     described = measured.describe(**told)
-    add_constant(described, clf.front_, rows.codes[data.test], test["sample_weight"])
+    add_constant(
+        described,
+        clf.front_,
+        rows.codes[data.test],
+        test["sample_weight"],
+        settings.selection_rate,
+    )
     conclusion = conclude(described, clf.front_, settings).to_dict()
     described |= {
         "conclusion": conclusion,
