@@ -5,7 +5,6 @@ import shutil
 import sys
 
 import numpy as np
-import pandas as pd
 import pytest
 from tests.cli.conftest import COLUMNS, TRAINING
 from tests.people import people
@@ -21,8 +20,8 @@ def test_it_tells_what_it_took(apfex, table, tmp_path):
         "hired, positive: hired (",
         "sex (2) x origin (2): 4 groups",
         "5 (3 numbers, 2 text): merit_1, merit_2, town",
-        "225 to fit and choose, 75 to test",
-        "chosen",
+        "225 to train and choose by, 75 to test",
+        "closest to the limit",
         str(tmp_path / "run" / "report.html"),
     ):
         assert words in said.out
@@ -49,15 +48,64 @@ def test_weights_bins_a_favorable_label_and_json(apfex, tmp_path):
 
 def test_figures_of_the_validation_rows_are_named_as_such(apfex, table, tmp_path):
     arguments = ["explore", table, *COLUMNS, *TRAINING, "--out", tmp_path / "run", "--max-gap"]
-    assert "within --max-gap (dp 1) on the validation rows" in apfex(*arguments, "1").out
+    assert "meet your limit (dp gap at most 1) on the validation rows" in apfex(*arguments, "1").out
     shutil.rmtree(tmp_path / "run")
     said = apfex(*arguments, "0").out
     front = read_json(tmp_path / "run/front.json")
     gap = front["points"][front["chosen"]]["validation"]["gaps"]["dp"]["gap"]
     assert (
-        "none is within --max-gap (dp 0) on the validation rows; there this one is nearest "
-        f"(dp {gap:.3f})" in said
+        "No model meets your limit (dp gap at most 0) on the validation rows; this one comes "
+        f"closest: point {front['chosen']} (dp gap {gap:.3f} there)." in said
     )
+
+
+def test_what_models_are_ranked_by_reaches_the_classifier(apfex, table, tmp_path, monkeypatch):
+    def stop(self, **_):
+        raise ValueError(f"{self.get_params()}")
+
+    monkeypatch.setattr("apfex.estimator.APFExClassifier.fit", stop)
+    arguments = ["explore", table, *COLUMNS, "--out", tmp_path / "run"]
+    said = apfex(*arguments, "--cost", "false-positive=2", "--max-error-increase", "0.02").err
+    assert "'cost_matrix': [[0.0, 2.0], [1.0, 0.0]]" in said
+    assert "'max_error_increase': 0.02" in said
+    said = apfex(*arguments, "--scoring", "f1", "--selection-rate", "0.2", "--threads", "3").err
+    for words in ("'scoring': 'f1'", "'selection_rate': 0.2", "'n_jobs': 3"):
+        assert words in said
+    assert "'group_thresholds': True" in apfex(*arguments, "--group-thresholds").err
+
+
+def test_models_that_see_or_decide_by_the_group_need_it_at_predict(apfex, table, tmp_path):
+    training = ["--model", "linear", "--criteria", "dp", "--points", 4, "--max-gap", 1]
+    for option in ("--include-sensitive", "--group-thresholds"):
+        run = tmp_path / option
+        said = apfex("explore", table, *COLUMNS, *training, option, "--out", run)
+        assert said.code == 0, said.err
+        assert apfex("predict", run, table, "--out", tmp_path / f"{option}.csv").code == 0
+        people().drop(columns="origin").to_csv(tmp_path / "new.csv", index=False)
+        said = apfex("predict", run, tmp_path / "new.csv")
+        assert (said.code, "lacks" in said.err, "origin" in said.err) == (2, True, True)
+    assert "--group-thresholds" in said.err
+
+
+def test_a_balanced_ranking_is_shown(apfex, table, tmp_path):
+    arguments = ["explore", table, *COLUMNS, *TRAINING, "--max-gap", 1, "--out"]
+    said = apfex(*arguments, tmp_path / "run", "--scoring", "balanced_accuracy")
+    assert "lowest balanced error" in said.out
+    assert "point  error  balanced error    gain  favored  dp gap" in said.out
+    front = read_json(tmp_path / "run/front.json")
+    assert front["ranked_by"] == "balanced_error"
+    for point in front["points"]:
+        assert point["gain"] == pytest.approx(0.5 - point["balanced_error"])
+
+
+def test_bin_is_bins(apfex, tmp_path):
+    rng = np.random.default_rng(1)
+    people().assign(age=rng.integers(18, 80, 300)).to_csv(tmp_path / "p.csv", index=False)
+    arguments = ["--label", "hired", "--positive", "hired", "--sensitive", "age", "--bin", "age=40"]
+    arguments += [*TRAINING, "--max-gap", 1, "--drop", "sex,origin"]
+    said = apfex("explore", tmp_path / "p.csv", *arguments)
+    assert "age (2)" in said.out
+    assert str(tmp_path / "apfex-p" / "report.html") in said.out  # beside the file
 
 
 @pytest.mark.parametrize("text", ["age", "age=", "=3", "age=a", "age=1;2"])
@@ -69,13 +117,13 @@ def test_bins_must_be_a_column_and_rising_numbers(apfex, table, text):
 @pytest.mark.parametrize(
     ("names", "typed"),
     [
-        (["day", "tags"], "--drop day,tags"),
+        (["raw", "tags"], "--drop raw,tags"),
         (["row", "the name"], "--drop row --drop 'the name'"),
         (["a,b"], "--drop a,b"),
     ],
 )
 def test_what_is_proposed_can_be_typed(apfex, tmp_path, names, typed):
-    frame = people().assign(**dict.fromkeys(names, pd.Timestamp("2024-01-31")))
+    frame = people().assign(**dict.fromkeys(names, b"raw"))
     frame.to_parquet(tmp_path / "p.parquet")
     said = apfex("explore", tmp_path / "p.parquet", *COLUMNS, "--out", tmp_path / "run")
     assert said.err.rstrip().endswith(f"Leave them out: {typed}")
@@ -105,6 +153,16 @@ BAD = {
     (*COLUMNS, "--favorable", "x"): "--favorable must be one of the two outcomes",
     (*COLUMNS, "--weight", "town"): "--weight town must hold numbers",
     (*COLUMNS, "--weight", "hired"): "must name different columns",
+    (*COLUMNS, "--max-error-increase", "2"): "--max-error-increase must be a number from 0 to 1",
+    (*COLUMNS, "--selection-rate", "1"): "--selection-rate must lie between 0 and 1, got 1.0",
+    (*COLUMNS, "--cost", "5"): "--cost must be what errors cost, such as false_positive=1",
+    (*COLUMNS, "--cost", "false_postive=5"): "there is no 'false_postive'; did you mean 'false_p",
+    (*COLUMNS, "--cost", "false_positive=0"): "--cost must be a number above 0 for false_positive",
+    (*COLUMNS, "--cost", "false_positive=2", "--scoring", "f1"): "ranked by one of the two",
+    (*COLUMNS, "--threads", "0"): "Invalid value for '--threads'",
+    (*COLUMNS, "--sheet", "data"): "--sheet is for Excel files, got 'data'",
+    (*COLUMNS, "--positive", "hired,fired"): "--positive 'fired' is no value of hired; did you",
+    (*COLUMNS, "--positive", "hired,rejected"): "--positive must leave a value of hired",
     (*COLUMNS, "--test-fraction", "2"): "--test-fraction must lie between 0 and 1",
     (*COLUMNS, "--tolerance", "2"): "tolerance must be at least 0 and below 1",
     (*COLUMNS, "--model", "tree"): "Invalid value for '--model'",

@@ -144,3 +144,20 @@ def test_the_whole_way_in_processes(table, tmp_path):
     done = run("rerun", "apfex-people/run.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     assert "The same as" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there Ctrl-C is no signal")
+@pytest.mark.parametrize("module", ["typer", "rich", "apfex.cli._screen", "numpy"])
+def test_ctrl_c_while_modules_are_imported_gives_no_traceback(tmp_path, module):
+    """A real signal in a real process, at the moment a module is looked for."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "class Stop:\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name == {module!r}:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Stop())\n"
+    )
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = run("explore", "people.csv", env={**os.environ, "PYTHONPATH": path})
+    assert (done.returncode, done.stderr) == (130, "Error: Stopped.\n")

@@ -14,6 +14,15 @@ def test_a_rerun_comes_out_the_same(apfex, finished, tmp_path):
     assert one["settings"] | {"source": ""} == two["settings"] | {"source": ""}
 
 
+def test_a_rerun_goes_beside_the_data(apfex, finished, table, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").write_bytes(table.read_bytes())
+    said = apfex("rerun", finished, "--data", tmp_path / "people.csv")
+    assert said.code == 0, said.err
+    assert str(tmp_path / "apfex-people" / "report.html") in said.out
+    assert "Not the same" not in said.out
+
+
 def test_another_outcome_is_told(apfex, finished, tmp_path):
     record = read_json(finished / "run.json")
     record["results"]["points"][0]["error"] += 0.25
@@ -56,7 +65,7 @@ def test_the_page_is_rebuilt_from_what_is_stored(apfex, finished):
     said = apfex("report", finished)
     assert said.code == 0
     assert (finished / "report.html").read_bytes() == before
-    assert "chosen" in said.out
+    assert "No model meets your limit" in said.out
     assert json.loads(apfex("report", finished, "--json").out)["report"].endswith("report.html")
 
 

@@ -21,7 +21,7 @@ def stopped(apfex, table, tmp_path, monkeypatch):
         patched.setattr("apfex.report.measure_front", stop)
         said = apfex("explore", table, *COLUMNS, *TRAINING, "--out", tmp_path / "a run")
     assert said.code == 130
-    assert "(Ctrl-C keeps the model)" in said.err
+    assert "(Ctrl-C keeps the models)" in said.err
     assert f"apfex predict '{tmp_path / 'a run.incomplete'}' FILE" in said.err
     return tmp_path / "a run.incomplete"
 
@@ -37,7 +37,7 @@ def test_a_model_that_is_whole_predicts_as_that_of_the_whole_run(
     )
     assert one.code == 0
     assert one.out == two.out
-    assert "was stopped before its points were measured" in one.err
+    assert "was stopped before its models were measured" in one.err
     assert "was stopped" not in two.err
 
 

@@ -75,9 +75,18 @@ def test_what_exists_is_refused_unless_it_is_empty(tmp_path):
 def test_names_by_default_count_up(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("apfex-people", "apfex-people-2"):
-        assert free_folder(None, "some/where/people.csv") == Path(name)
+        assert free_folder(None, "some/where/people.csv") == tmp_path / name
         Path(name).mkdir()
     assert free_folder(None, "../§ $.csv").name == "apfex-run"
+
+
+def test_a_run_of_a_file_goes_beside_it_and_its_path_is_absolute(tmp_path, monkeypatch):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "people.csv").touch()
+    monkeypatch.chdir(tmp_path)
+    assert free_folder(None, "data/people.csv") == tmp_path / "data" / "apfex-people"
+    assert free_folder(None, "adult") == tmp_path / "apfex-adult"
+    assert free_folder("here", "data/people.csv") == tmp_path / "here"
 
 
 def test_a_place_that_cannot_be_made_is_told(tmp_path):

@@ -150,3 +150,29 @@ def test_what_is_proposed_works():
         decisions(WORDS, label)
     proposed = caught.value._proposed
     assert decisions(WORDS, label, **proposed)[0].codes.tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize("positive", ["good,fair", " good , fair", ("good", "fair")])
+def test_several_values_count_as_one_outcome(positive):
+    found = one(["good", "bad", "fair", None], positive)
+    assert found.codes.tolist() == [1, 0, 1, -1]
+    assert (found.positive, found.negative) == ("good or fair", "bad")
+
+
+def test_a_value_with_a_comma_is_taken_whole_where_the_column_has_it():
+    assert one(["a,b", "a", "b"], "a,b").codes.tolist() == [1, 0, 0]
+    assert one(["a, b", "c"], ("a, b",)).codes.tolist() == [1, 0]
+    assert one([1, 2, 3], "1,3").codes.tolist() == [1, 0, 1]
+
+
+def test_one_of_several_values_that_is_not_there_is_named():
+    with pytest.raises(RunError, match="'fare' is no value of paid; did you mean 'fair'") as caught:
+        one(["good", "fair", "bad"], "good,fare")
+    assert caught.value.suggestion == "fair"
+    with pytest.raises(RunError, match="must leave a value of paid that is not positive"):
+        one(["good", "fair"], "good,fair")
+
+
+def test_several_values_are_shared_by_decisions():
+    assert both(["a", "b", "c"], ["c", "b", "a"], "a,b") == [[1, 1, 0], [0, 1, 1]]
+    assert both(["a", "a", "a"], ["c", "b", "a"], "a,b") == [[1, 1, 1], [0, 1, 1]]

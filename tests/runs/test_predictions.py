@@ -1,4 +1,4 @@
-"""What is written: cells as they were, two columns more, nothing that a spreadsheet runs."""
+"""What is written: cells as they were, three columns more, nothing that a spreadsheet runs."""
 
 import csv
 import io
@@ -64,7 +64,7 @@ def test_csv_keeps_its_cells(finished, tmp_path):
     assert load_run(finished).predict_file(path, out).cells_made_safe == 0
     for before, after in zip(*(p.read_text().splitlines() for p in (path, out)), strict=True):
         assert after.startswith(f"{before},")
-        assert after.count(",") == before.count(",") + 2
+        assert after.count(",") == before.count(",") + 3
 
 
 @pytest.mark.parametrize("name", ["out.parquet", "out.arrow", "out.tsv", "out.csv.gz"])

@@ -39,9 +39,9 @@ POINT = {"error": 0.1, "dp by sex": 0.2}
     [
         ({"point": 0, "points": [POINT]}, []),
         ({"point": 1, "points": [POINT]}, ["point 0 was chosen, now 1"]),
-        ({"point": 0, "points": [POINT, POINT]}, ["1 points before, 2 now"]),
+        ({"point": 0, "points": [POINT, POINT]}, ["1 models before, 2 now"]),
         ({"point": 0, "points": [POINT | {"error": 0.3}]}, ["error by up to 0.2"]),
-        ({"point": 0, "points": [POINT | {"error": None}]}, ["error is known of other points"]),
+        ({"point": 0, "points": [POINT | {"error": None}]}, ["error is measured for other models"]),
     ],
 )
 def test_differences_in_words(after, words):

@@ -169,7 +169,7 @@ BAD = {
     "no.parquet": (b"a,b\n1,2\n", "no Parquet file, or a damaged one"),
     "empty.parquet": (b"", "no Parquet file, or a damaged one"),
     "no.arrow": (b"a,b\n1,2\n", "no Arrow file, or a damaged one"),
-    "sheet.xlsx": (b"PK\x03\x04", "save a spreadsheet as CSV"),
+    "sheet.xls": (b"\xd0\xcf\x11\xe0", "save a spreadsheet of another form as .xlsx or CSV"),
     "none": (b"a,b\n1,2\n", "must end in .csv"),
 }
 

@@ -4,7 +4,20 @@
 those that other distributions add. See ``docs/cli.md``.
 """
 
+import typing
+
 from apfex.cli._main import main
-from apfex.cli._screen import Screen
+
+if typing.TYPE_CHECKING:
+    from apfex.cli._screen import Screen
 
 __all__ = ["Screen", "main"]
+
+
+def __getattr__(name: str) -> typing.Any:
+    """Import what prints only when it is asked for: :func:`main` must be there before Ctrl-C is."""
+    if name == "Screen":
+        from apfex.cli._screen import Screen
+
+        return Screen
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

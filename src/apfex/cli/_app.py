@@ -87,8 +87,8 @@ app = typer.Typer(
     epilog=_options.examples(
         "apfex explore adult",
         "apfex audit decisions.csv --prediction approved --sensitive sex,race",
-        after="Exit codes: 0 fine; 1 a gate was hit, or a rerun differs; 2 usage or data error; "
-        "130 Ctrl-C.",
+        after="Exit codes: 0 fine; 1 no usable model was found, a gate was hit, or a rerun "
+        "differs; 2 usage or data error; 130 Ctrl-C.",
     ),
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},

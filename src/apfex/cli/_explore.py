@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,55 +20,107 @@ EXAMPLES = options.examples(
     "apfex explore adult",
     'apfex explore people.csv --label income --positive ">50K" --sensitive sex,race',
     "apfex explore loans.parquet --label paid --sensitive sex,age --bins age=25,60",
+    "apfex explore claims.xlsx --label fraud --sensitive sex --scoring balanced_accuracy",
 )
 
 
-_TYPES = {"number": "numbers", "text": "text", "boolean": "yes/no"}
+_TYPES = {"number": "numbers", "text": "text", "boolean": "yes/no", "date": "dates"}
 _MOST_FEATURES = 8
 
 
 def explore(
-    source: Annotated[str, typer.Argument(help="Data set, or CSV, Parquet or Arrow file.")],
+    source: Annotated[str, typer.Argument(help="Data set, or CSV, Excel, Parquet or Arrow file.")],
     label: options.Label = None,
     positive: options.Positive = None,
     sensitive: options.Sensitive = None,
     favorable: Annotated[
         str | None,
-        typer.Option(help="The outcome that a person would want.", metavar="VALUE"),
+        typer.Option(
+            help="The outcome that a person would want, if it is not the positive one.",
+            metavar="VALUE",
+        ),
     ] = None,
     bins: options.Bins = None,
     drop: Annotated[
-        list[str] | None, typer.Option(help="Columns that are no features.", metavar="COLUMNS")
+        list[str] | None,
+        typer.Option(help="Columns that the model must not decide by.", metavar="COLUMNS"),
     ] = None,
     weight: options.Weight = None,
     criteria: options.Criteria = options.CRITERIA,
     max_gap: Annotated[
         str | None,
         typer.Option(
-            help="Bound of the point to choose: for all criteria, or dp=0.05,tpr=0.1; 0.05 for the "
-            "first one by default.",
+            help="Limit: the largest gap that the chosen model may have. A number for all "
+            "criteria, or dp=0.05,tpr=0.1; 0.05 for the first one by default.",
             metavar="GAP",
         ),
     ] = None,
-    model: Annotated[options.Model, typer.Option(help="What is trained.")] = options.Model.mlp,
+    max_error_increase: Annotated[
+        float | None,
+        typer.Option(
+            help="Limit: how much larger than the lowest its error may be, such as 0.02.",
+            metavar="SHARE",
+        ),
+    ] = None,
+    scoring: Annotated[
+        str,
+        typer.Option(
+            help="What models are ranked by: accuracy, balanced_accuracy (for rare outcomes), or a "
+            "scorer of scikit-learn such as f1.",
+            metavar="NAME",
+        ),
+    ] = "accuracy",
+    cost: Annotated[
+        str | None,
+        typer.Option(
+            help="What errors cost; models are then ranked by it.",
+            metavar="false_positive=1,false_negative=5",
+        ),
+    ] = None,
+    selection_rate: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of people who get the favorable outcome, such as 0.2.", metavar="SHARE"
+        ),
+    ] = None,
+    include_sensitive: Annotated[
+        bool,
+        typer.Option("--include-sensitive", help="Let the model decide by the sensitive columns."),
+    ] = False,
+    group_thresholds: Annotated[
+        bool,
+        typer.Option(
+            "--group-thresholds",
+            help="Decide by another threshold for each group; this may be unlawful where you are.",
+        ),
+    ] = False,
+    model: Annotated[
+        options.Model, typer.Option(help="Kind of model that is trained.")
+    ] = options.Model.mlp,
     search: Annotated[
         options.Search,
         typer.Option(
-            help="postprocess: rules that guess the group; inprocess: models that do not."
+            help="postprocess: decision rules that guess the group; inprocess: models that do not."
         ),
     ] = options.Search.auto,
-    points: Annotated[int, typer.Option(help="The most that the front keeps.", min=1)] = 16,
-    seed: Annotated[int, typer.Option(help="The same seed, the same run.", min=0)] = 0,
+    points: Annotated[int, typer.Option(help="Maximum number of models to keep.", min=1)] = 16,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same run.", min=0)] = 0,
+    threads: Annotated[
+        int | None,
+        typer.Option(help="Processors to use; one for small tables by default.", min=1),
+    ] = None,
     test_fraction: Annotated[
-        float, typer.Option(help="Share of rows to test on, for the report.", metavar="SHARE")
+        float,
+        typer.Option(help="Share of rows to measure on, for the report.", metavar="SHARE"),
     ] = 0.25,
     tolerance: options.Tolerance = 0.05,
     confidence: options.Confidence = 0.95,
     encoding: options.Encoding = None,
+    sheet: options.Sheet = None,
     out: options.Out = None,
     json: options.Json = False,
 ) -> None:
-    """Train the front of accuracy and fairness of a table, and write a report and the model."""
+    """Train models from the most accurate to the fairest, and write a report and the models."""
     given = options.arguments(locals())
     from apfex.runs import explore, free_folder
 
@@ -78,13 +130,15 @@ def explore(
     run = explore(**given, out=folder, **telling(screen))
     show_run(run, screen)
     screen.finish(to_document(run))
+    if not run.conclusion.is_usable:
+        raise typer.Exit(1)
 
 
 def telling(screen: Screen) -> dict[str, Any]:
     """What a run is to tell while it goes on."""
     import rich
 
-    from apfex.front import UnmetBoundWarning
+    from apfex.front import NearConstantWarning, UnmetBoundWarning
 
     def tell(stage: str, data: RunData) -> None:
         if stage == "read":
@@ -93,31 +147,35 @@ def telling(screen: Screen) -> dict[str, Any]:
             screen.aside(f"Training on {data.fit_rows:,} rows ... (Ctrl-C stops; nothing is kept)")
         else:
             screen.aside(
-                f"Measuring every point on {data.test_rows:,} test rows ... (Ctrl-C keeps the "
-                "model)"
+                f"Measuring every model on {data.test_rows:,} test rows ... (Ctrl-C keeps the "
+                "models)"
             )
 
     rich.reconfigure(stderr=True)  # the bar of the classifier is drawn on rich's own console
-    warnings.simplefilter("ignore", UnmetBoundWarning)  # the line "Chosen" at the end says so
-    return {"progress": tell, "verbose": screen.asides.is_terminal}
+    for known in (UnmetBoundWarning, NearConstantWarning):
+        warnings.simplefilter("ignore", known)  # the first line after training says so
+    return {"progress": tell, "verbose": True}
 
 
 def _show_data(data: RunData, screen: Screen) -> None:
     """What was taken for what; nothing is guessed silently."""
-    dropped = "".join(f"; {n:,} dropped {why}" for why, n in data.dropped.items())
+    dropped = "".join(f"; {n:,} more {why} are left out" for why, n in data.dropped.items())
     label = "1:" if data.label is None else f"{printable(data.label)}, positive:"
     counts = {kind: list(data.features.values()).count(kind) for kind in _TYPES}
     types = ", ".join(f"{n} {_TYPES[kind]}" for kind, n in counts.items() if n)
     names = [printable(name, 40) for name in data.features]
     more = f" and {len(names) - _MOST_FEATURES:,} more" if len(names) > _MOST_FEATURES else ""
+    dates = [name for name, kind in data.features.items() if kind == "date"]
+    told = ", ".join(printable(name, 40) for name in dates)
     screen.facts(
         {
             "Data": f"{data.description}, {data.rows:,} rows{dropped}",
-            "Label": f"{label} {printable(data.positive, 40)} ({100 * data.base_rate:.1f}%); "
-            f"favorable: {printable(data.favorable, 40)}",
+            "Label": f"{label} {printable(data.positive, 40)} ({100 * data.base_rate:.1f}% of the "
+            f"rows); favorable: {printable(data.favorable, 40)}",
             "Groups": describe_groups(data.groups),
             "Features": f"{len(names)} ({types}): {', '.join(names[:_MOST_FEATURES])}{more}",
-            "Rows": f"{data.fit_rows:,} to fit and choose, {data.test_rows:,} to test",
+            **({"Dates": f"{told}: as days since 1 January 1970"} if dates else {}),
+            "Rows": f"{data.fit_rows:,} to train and choose by, {data.test_rows:,} to test",
         }
     )
 
@@ -133,72 +191,95 @@ def describe_groups(groups: GroupCounts) -> str:
 
 
 def show_run(run: Run, screen: Screen) -> None:
-    """The front, the point that was chosen, and what to know before it is used."""
+    """What the run came to, its models, and what to know before one is used."""
     show_front(run.described, screen)
     assert run.folder is not None
     screen.say()
-    screen.facts(
-        {
-            "Chosen": describe_choice(run.described),
-            "Report": str(run.folder / "report.html"),
-            "Predict": f"apfex predict {shlex.quote(str(run.folder))} FILE",
-        }
-    )
-    for caveat in run.caveats:
+    files = {"Report": str(run.folder / "report.html"), "Folder": str(run.folder)}
+    if run.conclusion.is_usable:
+        files["Predict"] = f"apfex predict {shlex.quote(str(run.folder))} FILE"
+    screen.facts(files)
+    told = len(run.described.get("data_caveats", ()))
+    for caveat in run.caveats[told:]:  # those of the data were told when it was read
         if caveat.level == "warning":
             screen.warn(f"Point {run.described['chosen']}: {caveat}")
 
 
-def describe_choice(described: Mapping[str, Any]) -> str:
-    """Which point, and by which figures; these are not those of the table."""
-    place = described["chosen"]
-    chosen = described["points"][place]["validation"]["gaps"]
-    gaps = {name: gap["gap"] for name, gap in chosen.items()}
-    bounds = described["settings"]["max_gap"]
-    said = ", ".join(f"{name} {limit:g}" for name, limit in bounds.items())
-    if all(gaps[name] <= limit for name, limit in bounds.items()):
-        why = f"the most accurate of those within --max-gap ({said})"
-        return f"point {place}: {why} on the validation rows"
-    found = ", ".join(f"{name} {gaps[name]:.3f}" for name in bounds)
-    return (
-        f"point {place}: none is within --max-gap ({said}) on the validation rows; there this "
-        f"one is nearest ({found})"
-    )
-
-
 def show_front(described: Mapping[str, Any], screen: Screen) -> None:
-    """A row per point, on the test rows; gaps are those of the crossing, with intervals."""
+    """What the run came to, and a row per point, on the test rows, with intervals.
+
+    Gaps are those of the full crossing. The first row is that of the same answer for everyone.
+    """
+    screen.say()
+    if "conclusion" in described:
+        screen.say(described["conclusion"]["text"])
+        screen.say()
     crossing = described["groupings"][-1]["by"]
     criteria = [criterion["key"] for criterion in described["criteria"]]
-    confidence = described["settings"]["confidence"]
-    screen.say()
+    confidence, n = described["settings"]["confidence"], len(described["points"])
+    by = described.get("ranked_by", "error")
+    shown = {"error": ["error"], "balanced_error": ["error", "balanced_error"]}
+    errors = shown.get(by, ["error", "loss"])
+    kind = errors[-1].replace("_", " ")
+    gain = f"gain: how much smaller the {kind} is than with the answer of the first row"
+    if by not in shown:
+        gain = f"{by} and gain: on the validation rows, against the answer of the first row"
     screen.say(
-        f"Front of {len(described['points'])} points by {printable(crossing, 60)}, on "
-        f"{described['rows']:,} test rows, {100 * confidence:g}% intervals"
+        f"{n} {'model' if n == 1 else 'models'} by {printable(crossing, 60)}, on "
+        f"{described['rows']:,} test rows, {100 * confidence:g}% intervals; {gain}"
     )
-    rows = []
-    for point in described["points"]:
-        gaps = {gap["criterion"]: gap for gap in point["gaps"] if gap["by"] == crossing}
-        notes = {
-            "chosen": point["point"] == described["chosen"],
-            "trivial": point["trivial"],
-            "levelled down": point["levelled_down"],
-        }
-        note = ", ".join(name for name, holds in notes.items() if holds)
-        own = [_gap(gaps[name]) for name in criteria]
-        rows.append([str(point["point"]), f"{point['error']:.3f}", *own, note])
-    columns = ["point", "error", *(f"{name} gap" for name in criteria), "note"]
-    screen.table(columns, rows, left=("note", *columns[2:]))
+    named = [(by if name == "loss" else name).replace("_", " ") for name in errors]
+    columns = ["point", *named, "gain", "favored", *(f"{name} gap" for name in criteria), "note"]
+    rows = [
+        _cells(str(point["point"]), point, errors, _gaps(point, crossing, criteria), note)
+        for point in described["points"]
+        for note in [_notes(point, described)]
+    ]
+    constant = described.get("constant")
+    if constant is not None:
+        said = constant.get("text", "the same answer for everyone")
+        none = ["0.000"] * len(criteria)
+        rows.insert(0, _cells("-", {**constant, "gain": 0.0}, errors, none, said))
+    screen.table(columns, rows, left=("note", *(f"{name} gap" for name in criteria)))
+
+
+def _cells(
+    name: str, figures: Mapping[str, Any], errors: Sequence[str], gaps: Sequence[str], note: str
+) -> list[str]:
+    """A row of the table; of a run of before some figures are not known."""
+    gain = figures.get("gain")
+    told = "" if gain is None else f"{gain:+.3f}"
+    found = [f"{figures[one]:.3f}" for one in errors]
+    return [name, *found, told, f"{100 * figures['share_favored']:.1f}%", *gaps, note]
+
+
+def _gaps(point: Mapping[str, Any], crossing: str, criteria: Sequence[str]) -> list[str]:
+    gaps = {gap["criterion"]: gap for gap in point["gaps"] if gap["by"] == crossing}
+    return [_gap(gaps[name]) for name in criteria]
+
+
+def _notes(point: Mapping[str, Any], described: Mapping[str, Any]) -> str:
+    code = described.get("conclusion", {}).get("code", "chosen")
+    chosen = {"chosen": "chosen", "limit_not_met": "closest to the limit"}
+    notes = {
+        chosen.get(code, ""): point["point"] == described["chosen"],
+        "constant": point["trivial"],
+        "nearly constant": point.get("near_constant") and not point["trivial"],
+        "no group gains": point["levelled_down"],
+    }
+    return ", ".join(name for name, holds in notes.items() if holds and name)
 
 
 def _gap(gap: Mapping[str, Any]) -> str:
     if gap["gap"] is None:
-        return "not estimable"
+        return "too few rows"
     return f"{gap['gap']:.3f} ({gap['lower']:.2f} to {gap['upper']:.2f})"
 
 
 def to_document(run: Run) -> dict[str, Any]:
     """For machines: the record, and the figures of every point without those of every group."""
-    names = ("point", "error", "error_lower", "error_upper", "trivial", "levelled_down", "gaps")
+    names = ("point", "error", "error_lower", "error_upper", "balanced_error", "share_favored")
+    names += ("loss", "gain", "near_constant", "trivial", "levelled_down", "gaps")
     front = [{name: point[name] for name in names} for point in run.described["points"]]
-    return {**run.record, "folder": run.folder, "front": front}
+    constant = run.described["constant"]
+    return {**run.record, "folder": run.folder, "constant": constant, "front": front}

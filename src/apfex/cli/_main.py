@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
-import traceback
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -25,8 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 fine, 1 a gate was hit or a rerun differs, 2 usage or data error, 130 Ctrl-C, 141 nobody
-        reads any more. The environment variable ``APFEX_DEBUG`` shows where an error comes from.
+        0 fine, 1 no usable model was found, a gate was hit or a rerun differs, 2 usage or data
+        error, 130 Ctrl-C, 141 nobody reads any more. The environment variable ``APFEX_DEBUG``
+        shows where an error comes from.
 
     Examples
     --------
@@ -34,6 +32,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     apfex 0...
     0
     """
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:  # while modules are imported, or while an error is told
+        sys.stderr.write("Error: Stopped.\n")
+        return _INTERRUPTED
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    import traceback
+    import warnings
+
     from apfex.cli._app import app
     from apfex.cli._screen import Screen
 
@@ -52,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except SystemExit as error:  # by typer: 1 after a broken pipe, 0 after completion
             return _close_pipe() if error.code == 1 else 0
         except Exception as error:
+            if os.environ.get("APFEX_DEBUG"):
+                traceback.print_exc()
             return _tell(error, screen)
     if code == _INTERRUPTED:
         return _stop(screen)
@@ -59,9 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _tell(error: Exception, screen: Any) -> int:
-    """A line or two; the traceback only for those who ask for it."""
-    if os.environ.get("APFEX_DEBUG"):
-        traceback.print_exc()
+    """A line or two; the traceback was for those who ask for it."""
     screen.error(_message(error))
     return 2
 
@@ -87,6 +96,8 @@ def _words(problem: Any) -> str:
 
 def _as_option(name: str, value: Any) -> str:
     """An argument of :mod:`apfex.runs` as the option that is typed for it."""
+    import shlex
+
     if name == "predict":
         return f"apfex predict {shlex.quote(str(value))} FILE"
     option = f"--{name.replace('_', '-')}"

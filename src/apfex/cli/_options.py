@@ -43,7 +43,11 @@ Json = Annotated[
 Label = Annotated[str | None, typer.Option(help="Column with the true outcome.", metavar="COLUMN")]
 Positive = Annotated[
     str | None,
-    typer.Option(help="Its positive value; not needed for columns of 0 and 1.", metavar="VALUE"),
+    typer.Option(
+        help="Its positive value, or several with commas between; not needed for columns of 0 and "
+        "1.",
+        metavar="VALUE",
+    ),
 ]
 Sensitive = Annotated[
     list[str] | None,
@@ -54,7 +58,7 @@ Bins = Annotated[
     typer.Option(
         "--bins",
         "--bin",
-        help="Where to cut a sensitive column of numbers.",
+        help="Ranges of a sensitive column of numbers: where to cut it.",
         metavar="age=25,45,65",
     ),
 ]
@@ -63,14 +67,19 @@ Weight = Annotated[
 ]
 Criteria = Annotated[
     list[str],
-    typer.Option(help="Gaps that count: dp, tpr, fpr, equalized_odds, ...", metavar="NAMES"),
+    typer.Option(help="Gaps between groups that count: dp, tpr, fpr, ...", metavar="NAMES"),
 ]
-Tolerance = Annotated[float, typer.Option(help="The gap that is still acceptable.", metavar="GAP")]
-Confidence = Annotated[float, typer.Option(help="Of every interval.", metavar="SHARE")]
+Tolerance = Annotated[
+    float, typer.Option(help="Largest gap that the report calls acceptable.", metavar="GAP")
+]
+Confidence = Annotated[
+    float, typer.Option(help="How sure intervals and verdicts are.", metavar="SHARE")
+]
 Encoding = Annotated[
     str | None,
     typer.Option(help="Of a CSV file that is not UTF-8, such as cp1252.", metavar="NAME"),
 ]
+Sheet = Annotated[str | None, typer.Option(help="Of an Excel file with several.", metavar="NAME")]
 Run = Annotated[Path, typer.Argument(help="Folder of a run.")]
 Out = Annotated[
     Path | None, typer.Option(help="Folder to write; it must not exist.", metavar="FOLDER")
@@ -82,7 +91,13 @@ def arguments(typed: Mapping[str, Any], *others: str) -> dict[str, Any]:
 
     ``others`` are for the command itself, as ``out`` and ``json`` are.
     """
-    read = {"bins": read_bins, "max_gap": read_max_gap, "model": str, "search": str}
+    read = {
+        "bins": read_bins,
+        "max_gap": read_max_gap,
+        "cost": read_cost,
+        "model": str,
+        "search": str,
+    }
     given = {name: value for name, value in typed.items() if name not in ("out", "json", *others)}
     return given | {name: read[name](value) for name, value in given.items() if name in read}
 
@@ -113,4 +128,18 @@ def read_max_gap(text: str | None) -> float | dict[str, float] | None:
     except ValueError as error:
         raise ValueError(
             f"--max-gap must be a number from 0 to 1, or such as dp=0.05,tpr=0.1, got {text!r}."
+        ) from error
+
+
+def read_cost(text: str | None) -> dict[str, float] | None:
+    """``false_positive=1,false_negative=5``: what errors cost."""
+    if text is None:
+        return None
+    try:
+        parts = (part.partition("=") for part in text.split(","))
+        return {name.strip().replace("-", "_"): float(value) for name, _, value in parts}
+    except ValueError as error:
+        raise ValueError(
+            "--cost must be what errors cost, such as false_positive=1,false_negative=5, got "
+            f"{text!r}."
         ) from error

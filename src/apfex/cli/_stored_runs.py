@@ -30,15 +30,15 @@ _MOST_DIFFERENCES = 4
 
 def predict(
     run: options.Run,
-    file: Annotated[Path, typer.Argument(help="CSV, Parquet or Arrow file.")],
+    file: Annotated[Path, typer.Argument(help="CSV, Excel, Parquet or Arrow file.")],
     point: Annotated[
-        int | None, typer.Option(help="Point of the front; the chosen one by default.")
+        int | None, typer.Option(help="Which model of the run; the chosen one by default.")
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            help="File to write (CSV, Parquet or Arrow), or - for stdout; FILE-predictions by "
-            "default.",
+            help="File to write (CSV, Parquet or Arrow), or - for stdout; FILE-predictions beside "
+            "FILE by default.",
             metavar="FILE",
         ),
     ] = None,
@@ -47,9 +47,10 @@ def predict(
     ] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     encoding: options.Encoding = None,
+    sheet: options.Sheet = None,
     json: options.Json = False,
 ) -> None:
-    """Decide for new rows: adds the columns prediction and probability to a copy of the file."""
+    """Decide for new rows: a copy of the file with decisions, probabilities and margins."""
     from apfex.runs import load_run
 
     if json and str(out) == "-":
@@ -58,14 +59,20 @@ def predict(
     found = load_run(run)
     target = sys.stdout if str(out) == "-" else out
     done = found.predict_file(
-        file, target, point=point, prefix=prefix, force=force, encoding=encoding
+        file, target, point=point, prefix=prefix, force=force, encoding=encoding, sheet=sheet
     )
     say = screen.say if done.out is not None else screen.aside
+    positive = printable(found.record["words"][1], 40)
+    decided, probability, margin = done.columns
     say(
         f"{done.rows:,} rows decided by point {done.point}: {100 * done.selection_rate:.1f}% "
-        f"{printable(found.record['words'][1], 40)}; columns {' and '.join(done.columns)} added in "
-        f"{done.out or 'stdout'}"
+        f"{positive}"
     )
+    say(
+        f"Columns added: {decided}; {probability} of “{positive}”, calibrated; {margin}, above 0 "
+        f"where “{positive}” is decided"
+    )
+    say(f"Written: {done.out or 'stdout'}")
     if done.cells_made_safe:
         screen.warn(
             f"{done.cells_made_safe:,} cells of text begin with =, +, -, @ or a control character; "
@@ -82,6 +89,7 @@ def report(run: options.Run, json: options.Json = False) -> None:
     found = rewrite_report(run)
     assert found.folder is not None
     page = found.folder / "report.html"
+    page = page.absolute()
     if isinstance(found, Run):
         show_front(found.described, screen)
     else:
@@ -103,19 +111,19 @@ def rerun(
     from apfex.runs import free_folder, load_run, rerun
 
     screen = Screen(json)
-    name = load_run(run).record["data"]["name"]
-    done = rerun(run, data=data, out=free_folder(out, name), **telling(screen))
+    known = load_run(run).record["data"]
+    beside = str(data or known["path"] or known["name"])
+    done = rerun(run, data=data, out=free_folder(out, beside), **telling(screen))
     show_run(done.run, screen)
     screen.say()
+    repeats = done.repeats.absolute()
     if done.same:
-        screen.say(
-            f"The same as {done.repeats}: all errors and gaps of all points, to the last digit."
-        )
+        screen.say(f"The same as {repeats}: all errors and gaps of all models, to the last digit.")
     else:
         n_more = len(done.differences) - _MOST_DIFFERENCES
         more = f" and {n_more} more" if n_more > 0 else ""
         told = ", ".join(done.differences[:_MOST_DIFFERENCES])
-        screen.say(f"Not the same as {done.repeats}: {told}{more}.")
+        screen.say(f"Not the same as {repeats}: {told}{more}.")
     if done.versions_changed and not done.same:
         said = (f"{name} {old} -> {new}" for name, (old, new) in done.versions_changed.items())
         screen.say(f"Versions differ: {', '.join(said)}.")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, final
 
@@ -151,29 +150,3 @@ def evaluate_scores(
 def decisions_of(scores: Tensor) -> Tensor:
     """Codes of classes [b, n], by scores [b, n] of the second of two, or of each [b, n, c]."""
     return (scores > 0).long() if scores.ndim == 2 else scores.argmax(2)
-
-
-Show = Callable[[int, Sequence[float]], None]
-"""Called with the steps done and the figures of the best member so far: error, then gaps."""
-
-
-@contextmanager
-def progress(verbose: int, steps: int) -> Iterator[Show]:
-    """Show step, best error with its gaps, and the time left; nothing unless ``verbose``."""
-    if not verbose:
-        yield lambda *_: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    shown = TextColumn("step {task.completed}/{task.total}"), TextColumn("{task.fields[best]}")
-    columns = (shown[0], BarColumn(), TimeRemainingColumn(), shown[1])
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("fit", total=steps, best="")
-
-        def show(step: int, best: Sequence[float]) -> None:
-            gaps = "".join(f", gap {gap:.3f}" for gap in best[1:])
-            text = f"best error {best[0]:.4f}{gaps}" if len(best) else ""
-            bar.update(task, completed=step, best=text)
-
-        yield show

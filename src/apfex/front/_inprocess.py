@@ -13,9 +13,7 @@ from apfex.front._candidates import (
     Candidate,
     Evaluation,
     SearchResult,
-    Show,
     evaluate_scores,
-    progress,
 )
 from apfex.front._criteria import check_measurable
 from apfex.front._init_model import (
@@ -24,6 +22,7 @@ from apfex.front._init_model import (
     check_init_network,
     read_init_trees,
 )
+from apfex.front._progress import Show, progress
 from apfex.front._rows import Rows, ValidationRows, encode, fit_encoders, split
 from apfex.front._settings import SearchSettings
 from apfex.models import (
@@ -70,7 +69,7 @@ def _search_networks(
     population = _population(settings, rows, x.shape[1], seed)
     training = settings.training(len(train), seed)
     networks = _Networks(population, validation, x_validation, settings, training.epochs)
-    with progress(settings.verbose, training.epochs) as show:
+    with progress(settings.verbose, training.epochs, settings.figures) as show:
 
         def on_epoch(epoch: int) -> Tensor | None:
             losses = networks.evaluate(epoch)
@@ -108,7 +107,7 @@ def _search_trees(
     own_rounds = replace(
         trees, n_estimators=_ROUNDS, learning_rate=min(1.0, _FASTER * trees.learning_rate)
     )
-    with progress(settings.verbose, _ROUNDS) as show:
+    with progress(settings.verbose, _ROUNDS, settings.figures) as show:
         ensembles = _Ensembles(validation, settings, show)
         boost_members(
             base,

@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from apfex.front._candidates import SearchResult, Show, decisions_of, evaluate, progress
+from apfex.front._candidates import SearchResult, decisions_of, evaluate
 from apfex.front._criteria import check_measurable
+from apfex.front._progress import Show, progress
 from apfex.front._rows import (
     Rows,
     TableEncoders,
@@ -55,7 +56,7 @@ def search_rules(rows: Rows, settings: SearchSettings, seed: int) -> SearchResul
     encoder = fit_encoders(rows, parts[0], settings)
     learners = encoder.learners(settings, len(parts[0]), seed)
     steps = sum(learner.steps for learner in learners)
-    with progress(settings.verbose, steps) as show:
+    with progress(settings.verbose, steps, settings.figures) as show:
         fitted = _JointFit.to(rows, parts[0], encoder, learners, settings, seed, show)
         rules, history = fitted.rules_with_history()
         if settings.positive_rate is not None:

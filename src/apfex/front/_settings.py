@@ -128,6 +128,11 @@ class SearchSettings:
         return GapWeights(weights.rates, weights.weights.repeat(1, n_groupings))
 
     @property
+    def figures(self) -> tuple[str, ...]:
+        """Names of what is told of a member while it is trained: the loss that ranks, the gaps."""
+        return (self.scoring.name.replace("_", " "), *(f"{n} gap" for n in self.criteria.names))
+
+    @property
     def positive_rate(self) -> float | None:
         """Share of rows that get the last of two classes, where it is fixed."""
         rate = self.scoring.selection_rate

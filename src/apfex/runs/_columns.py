@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, final
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 
 from apfex.plain import printable
+from apfex.runs._dates import is_date, to_days
 from apfex.runs._errors import RunError, RunWarning, listed, named, nearest
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from apfex.runs._settings import TableSettings
     from apfex.runs._tables import Table
 
-FeatureType = Literal["number", "text", "boolean"]
+FeatureType = Literal["number", "text", "boolean", "date"]
 _MANY_NUMBERS = 20
 
 
@@ -80,12 +82,29 @@ def feature_types(X: pd.DataFrame) -> dict[str, FeatureType]:
     return {str(name): _feature_type(column) or "text" for name, column in X.items()}
 
 
+def make_features(X: pd.DataFrame, table: str) -> tuple[pd.DataFrame, dict[str, FeatureType]]:
+    """The columns as a model can read them, dates as numbers of days, and what each held.
+
+    An error names those that no model can read.
+    """
+    types = feature_types(X)
+    for name, column in X.items():
+        if types[str(name)] == "text" and is_date(column):
+            types[str(name)] = "date"
+    return check_features(_with_days(X, types), table), types
+
+
+def _with_days(X: pd.DataFrame, types: Mapping[str, str]) -> pd.DataFrame:
+    days = {str(n): to_days(column) for n, column in X.items() if types[str(n)] == "date"}
+    return X.assign(**days) if days else X
+
+
 def check_features(X: pd.DataFrame, table: str) -> pd.DataFrame:
     """The columns, if a model can read them all; an error that names those it cannot."""
     unusable = [str(name) for name, column in X.items() if _feature_type(column) is None]
     if unusable:
         raise RunError(
-            f"{table} has columns that hold neither numbers, text nor yes and no: "
+            f"{table} has columns that hold neither numbers, text, dates nor yes and no: "
             f"{listed(unusable)}. Leave them out: {{--drop}}",
             drop=unusable,
             found=tuple(unusable),
@@ -117,21 +136,30 @@ def read_features(table: Table, types: Mapping[str, str]) -> pd.DataFrame:
             suggestion=near,
         )
     X = table.read(list(types), text=[name for name, kind in types.items() if kind == "text"])
-    words = {"number": "numbers", "text": "text", "boolean": "true and false"}
+    words = {
+        "number": "numbers",
+        "text": "text",
+        "boolean": "true and false",
+        "date": "dates such as 2024-01-31",
+    }
     for name, column in X.items():
         wanted = types[name]
-        if column.count() and _feature_type(column) != wanted:
+        fits = is_date(column) if wanted == "date" else _feature_type(column) == wanted
+        if column.count() and not fits:
             example = printable(_example(column, wanted), 40)
             raise RunError(
                 f"{table.name}: {name} must hold {words[wanted]} as it did in the run, got "
                 f"'{example}'.",
                 found=example,
             )
-    return check_features(X, table.name)
+    return check_features(_with_days(X, types), table.name)
 
 
 def read_groups(
-    frame: pd.DataFrame, bins: Mapping[str, Sequence[float]] | None, *, most_levels: int
+    frame: pd.DataFrame,
+    bins: Mapping[str, Sequence[float]] | None,
+    *,
+    most_levels: int | None = None,
 ) -> Groups:
     """The groups that sensitive columns make, numbers in bins where there are such.
 
@@ -139,8 +167,8 @@ def read_groups(
     ----------
     frame : DataFrame of the sensitive columns
     bins : mapping from a column to where it is cut
-    most_levels : int
-        Levels beyond which a column is refused.
+    most_levels : int, optional
+        Different values beyond which a column is refused.
     """
     from apfex.groups import make_groups
 
@@ -154,9 +182,15 @@ def read_groups(
     frame = frame.assign(**cut)
     for name, column in frame.items():
         levels = column.nunique()
-        if levels > most_levels:
+        if most_levels is not None and levels > most_levels:
             raise _too_many_levels(str(name), column, levels, most_levels)
     return make_groups(frame)
+
+
+def group_columns(groups: Groups) -> dict[str, pd.Index]:
+    """The sensitive columns that rows in groups have: what a classifier takes at ``predict``."""
+    cells = zip(groups.attributes, groups.levels, groups.cells[groups.codes].T, strict=True)
+    return {name: levels.take(column) for name, levels, column in cells}
 
 
 def warn_of_many_levels(numbers: pd.DataFrame) -> None:
@@ -164,7 +198,10 @@ def warn_of_many_levels(numbers: pd.DataFrame) -> None:
     for name, column in numbers.select_dtypes("number").items():
         levels = column.nunique()
         if levels > _MANY_NUMBERS:
-            said = f"{name} is a number with {levels:,} levels; for ranges: {{--bins}}"
+            said = (
+                f"{name} is a number with {levels:,} different values; to put them into ranges: "
+                "{--bins}"
+            )
             warning = RunWarning(said, bins=_bins_for(column), found=levels)
             warnings.warn(warning, stacklevel=4)
 
@@ -211,18 +248,25 @@ def _bins_for(column: pd.Series) -> dict[str, list[float]]:
 
 
 def _too_many_levels(name: str, column: pd.Series, levels: int, most: int) -> RunError:
-    said = f"{{--sensitive}} {name} has {levels:,} levels; at most {most:,} can be compared. "
+    said = (
+        f"{{--sensitive}} {name} has {levels:,} different values; at most {most:,} can be "
+        "compared. "
+    )
     if is_numeric(column):
-        said += "Put its numbers into bins, for instance {--bins}"
+        said += "Put its numbers into ranges, for instance {--bins}"
         return RunError(said, bins=_bins_for(column), found=levels)
-    said += "Is it an identifier? Merge levels, or take another column."
+    said += "Does it name single rows? Put values together, or take another column."
     return RunError(said, found=levels)
 
 
 def _example(column: pd.Series, wanted: str) -> object:
     """A value that is not of the type."""
+    import pandas as pd
+
     values = column.dropna().tolist()
-    return next((v for v in values if wanted == "number" and not _is_number(v)), values[0])
+    fits = {"number": _is_number, "date": lambda v: is_date(pd.Series([v], dtype=object))}
+    check = fits.get(wanted, lambda _: False)
+    return next((value for value in values if not check(value)), values[0])
 
 
 def _is_number(value: object) -> bool:
@@ -234,7 +278,7 @@ def _is_number(value: object) -> bool:
 
 
 def _feature_type(column: pd.Series) -> FeatureType | None:
-    """None for what no model can read: dates, lists, bytes."""
+    """None for what no model can read, such as lists and bytes; text may still hold dates."""
     import pandas as pd
 
     dtype = column.dtype
@@ -244,6 +288,8 @@ def _feature_type(column: pd.Series) -> FeatureType | None:
         return "number"
     if dtype.kind == "b":
         return "boolean"
+    if dtype.kind == "M":
+        return "date"
     return _object_type(set(map(type, column.dropna()))) if dtype.kind == "O" else None
 
 
@@ -254,4 +300,6 @@ def _object_type(types: set[type[Any]]) -> FeatureType | None:
         return "boolean"
     if types == {str}:
         return "text"
+    if all(issubclass(kind, date) for kind in types):
+        return "date"
     return "number" if types <= {int, float, Decimal} else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,17 +10,18 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from apfex.plain import printable
 from apfex.runs._columns import (
+    FeatureType,
     GroupCounts,
-    check_features,
-    feature_types,
     find_columns,
+    group_columns,
+    make_features,
     read_groups,
     read_weight,
 )
-from apfex.runs._data_checks import Leak, find_identifiers, find_leaks
-from apfex.runs._errors import RunError, RunWarning, listed, named, unknown
+from apfex.runs._data_checks import Leak, Proxy, find_identifiers, find_leaks, find_proxies
+from apfex.runs._dates import is_unclear_date
+from apfex.runs._errors import RunError, named, unknown
 from apfex.runs._labels import MISSING, read_outcomes
 from apfex.runs._settings import ExploreSettings
 from apfex.runs._tables import ENDINGS, Table, open_table
@@ -61,11 +61,15 @@ class RunData:
     favorable : str
         The outcome that a person would want, in the words of the file.
     groups : GroupCounts
-    features : mapping from column to "number", "text" or "boolean"
+    features : mapping from column to "number", "text", "boolean" or "date"
     leaks : tuple of Leak
         Features that give the label away.
     identifiers : tuple of str
         Columns that only name rows.
+    proxies : tuple of Proxy
+        Features that reproduce a sensitive attribute.
+    unclear_dates : tuple of str
+        Text like 03/04/2024, of which nobody can say which number is the month.
     """
 
     name: str
@@ -84,6 +88,8 @@ class RunData:
     features: Mapping[str, str]
     leaks: tuple[Leak, ...]
     identifiers: tuple[str, ...]
+    proxies: tuple[Proxy, ...] = ()
+    unclear_dates: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -97,10 +103,12 @@ class RunData:
                 "groups": GroupCounts(**stored["groups"]),
                 "leaks": tuple(Leak(**leak) for leak in stored["leaks"]),
                 "identifiers": tuple(stored["identifiers"]),
+                "proxies": tuple(Proxy(**proxy) for proxy in stored.get("proxies", ())),
+                "unclear_dates": tuple(stored.get("unclear_dates", ())),
             }
             return RunData(**{**stored, **nested})
         except (KeyError, TypeError) as error:
-            raise RunError(f"The facts of the data are damaged: {error}.") from error
+            raise RunError(f"What the record says of the data is damaged: {error}.") from error
 
 
 @final
@@ -111,6 +119,8 @@ class LabelledRows:
     Attributes
     ----------
     X : DataFrame with n rows
+        Dates are numbers of days.
+    types : mapping from column to what it held
     codes : int array of shape [n]
         Labels as 0 and 1, which is positive.
     groups : Groups
@@ -124,6 +134,7 @@ class LabelledRows:
     """
 
     X: pd.DataFrame
+    types: Mapping[str, FeatureType]
     codes: np.ndarray
     groups: Groups
     weight: np.ndarray | None = None
@@ -131,12 +142,13 @@ class LabelledRows:
     words: tuple[str, str] = ("0", "1")
     favorable: int = 1
 
-    def take(self, rows: np.ndarray) -> dict[str, Any]:
-        """Some rows, as a classifier takes them."""
+    def take(self, rows: np.ndarray, *, by_group: bool = False) -> dict[str, Any]:
+        """Some rows, as a classifier takes them; ``by_group`` where it decides by the group."""
+        groups = self.groups.take(rows, drop_empty=True)
         return {
             "X": self.X.iloc[rows],
             "y": np.array(self.classes)[self.codes[rows]],
-            "sensitive_features": self.groups.take(rows, drop_empty=True),
+            "sensitive_features": group_columns(groups) if by_group else groups,
             "sample_weight": None if self.weight is None else self.weight[rows],
         }
 
@@ -157,12 +169,18 @@ def read_and_split(settings: ExploreSettings, frame: Any = None) -> SplitData:
     rows, facts = _read_source(settings, frame)
     if len(rows.groups) > _MOST_GROUPS:
         raise RunError(
-            f"{{--sensitive}} makes {len(rows.groups):,} groups where the columns cross, but a "
-            f"front is made for at most {_MOST_GROUPS}: name fewer columns, or merge levels.",
+            f"{{--sensitive}} makes {len(rows.groups):,} groups where its columns are combined; "
+            f"at most {_MOST_GROUPS} are possible: name fewer columns, or put values together.",
             found=len(rows.groups),
         )
     fit, test = _split(rows, settings.test_fraction, settings.seed)
-    types = feature_types(rows.X)
+    fitted = rows.X.iloc[fit]
+    proxies = (
+        []
+        if settings.include_sensitive
+        else find_proxies(fitted, rows.groups.take(fit), settings.seed)
+    )
+    texts = [name for name, kind in rows.types.items() if kind == "text"]
     about = RunData(
         **facts,
         rows=len(rows.codes),
@@ -171,34 +189,15 @@ def read_and_split(settings: ExploreSettings, frame: Any = None) -> SplitData:
         base_rate=float(rows.codes.mean()),
         favorable=rows.words[rows.favorable],
         groups=GroupCounts.of(rows.groups),
-        features=types,
-        leaks=tuple(find_leaks(rows.X.iloc[fit], rows.codes[fit], settings.seed)),
-        identifiers=tuple(find_identifiers(rows.X, types)),
+        features=rows.types,
+        leaks=tuple(find_leaks(fitted, rows.codes[fit], settings.seed)),
+        identifiers=tuple(find_identifiers(rows.X, rows.types)),
+        proxies=tuple(proxies),
+        unclear_dates=tuple(
+            str(name) for name, column in rows.X[texts].items() if is_unclear_date(column)
+        ),
     )
     return SplitData(rows, fit, test, about)
-
-
-def warn_of_data(data: SplitData) -> None:
-    """Warn of leaks and identifiers."""
-    for leak in data.about.leaks:
-        label = printable(data.rows.words[leak.label], 40)
-        warning = RunWarning(
-            f"{leak.feature} gives the label away: by it alone {leak.rows:,} rows are taken for "
-            f"{label}, and {leak.rows - leak.wrong:,} are, {100 * leak.covered:.0f}% of all "
-            f"{label}. If it is not known in time, leave it out: {{--drop}}",
-            drop=[leak.feature],
-            found=leak,
-        )
-        warnings.warn(warning, stacklevel=4)
-    identifiers = data.about.identifiers
-    if identifiers:
-        warning = RunWarning(
-            f"Nearly every row has a value of its own in {listed(identifiers)}, as in an "
-            "identifier: from that a model can but learn rows by heart. Leave it out: {--drop}",
-            drop=list(identifiers[:12]),
-            found=identifiers,
-        )
-        warnings.warn(warning, stacklevel=4)
 
 
 def _split(rows: LabelledRows, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -208,7 +207,7 @@ def _split(rows: LabelledRows, fraction: float, seed: int) -> tuple[np.ndarray, 
     y = rows.codes
     is_test = stratified_sample(2 * rows.groups.codes + y, fraction, seed, both=(y,))
     fit, test = np.flatnonzero(~is_test), np.flatnonzero(is_test)
-    for part, name in ((fit, "rows to fit"), (test, "test rows")):
+    for part, name in ((fit, "rows to train on"), (test, "test rows")):
         if len(np.unique(y[part])) < 2:
             raise RunError(
                 f"{len(y):,} rows are too few: the {len(part):,} {name} must have both labels.",
@@ -230,14 +229,15 @@ def _read_source(settings: ExploreSettings, frame: Any) -> tuple[LabelledRows, d
     if not path.exists() and path.suffix not in ENDINGS:
         said = f"'{settings.source}' is no file, and no data set"
         raise unknown(settings.source, names, said, there="data sets are")
-    return _read_table(open_table(path, settings.encoding), settings)
+    return _read_table(open_table(path, settings.encoding, settings.sheet), settings)
 
 
 def _read_dataset(name: str, settings: ExploreSettings) -> tuple[LabelledRows, dict[str, Any]]:
     from apfex.datasets import list_datasets, load_dataset
     from apfex.groups import make_groups
 
-    for argument in ("label", "positive", "favorable", "bins", "weight", "encoding"):
+    files_only = ("label", "positive", "favorable", "bins", "weight", "encoding", "sheet")
+    for argument in files_only:
         if getattr(settings, argument):
             raise RunError(f"{{--{argument}}} is for files: the data set {name} brings its own.")
     info = next(info for info in list_datasets() if info.name == name)
@@ -257,8 +257,12 @@ def _read_dataset(name: str, settings: ExploreSettings) -> tuple[LabelledRows, d
         "positive": info.label,
         "dropped": {},
     }
-    X, favorable = data.X.drop(columns=drop), int(data.favorable_label)
-    return LabelledRows(X, data.y, make_groups(people), favorable=favorable), facts
+    X = data.X.drop(columns=drop)
+    if settings.include_sensitive:
+        X = X.assign(**{str(name): column for name, column in people.items()})
+    X, types = make_features(X, name)
+    favorable = int(data.favorable_label)
+    return LabelledRows(X, types, data.y, make_groups(people), favorable=favorable), facts
 
 
 def _read_table(table: Table, settings: ExploreSettings) -> tuple[LabelledRows, dict[str, Any]]:
@@ -269,15 +273,19 @@ def _read_table(table: Table, settings: ExploreSettings) -> tuple[LabelledRows, 
     drop = table.names(settings.drop, "drop")
     taken = (*columns.values(), *sensitive, *drop)
     features = [name for name in table.columns if name not in taken]
+    if settings.include_sensitive:
+        features += [name for name in sensitive if name not in drop]
     if not features:
-        raise RunError(f"{table.name} has no column left that could be a feature.")
-    frame = table.read([*features, *sensitive, *columns.values()])
+        raise RunError(f"{table.name} has no column left for the model to decide by.")
+    frame = table.read(list(dict.fromkeys([*features, *sensitive, *columns.values()])))
     outcome = read_outcomes({"label": frame[columns["label"]]}, settings.positive)[0]
     labelled = np.flatnonzero(outcome.codes != MISSING)
     frame = frame.iloc[labelled].reset_index(drop=True)
     words = (outcome.negative, outcome.positive)
+    X, types = make_features(frame[features], table.name)
     rows = LabelledRows(
-        X=check_features(frame[features], table.name),
+        X=X,
+        types=types,
         codes=outcome.codes[labelled],
         groups=read_groups(frame[sensitive], settings.bins, most_levels=_MOST_LEVELS),
         weight=read_weight(frame[columns["weight"]]) if "weight" in columns else None,

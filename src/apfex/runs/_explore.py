@@ -6,15 +6,18 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from apfex.plain import printable
-from apfex.runs._data import RunData, SplitData, read_and_split, warn_of_data
+from apfex.plain import jsonable, printable
+from apfex.runs._conclusion import add_constant, conclude
+from apfex.runs._data import RunData, SplitData, read_and_split
+from apfex.runs._data_caveats import caveats_of_data, warn_of_data
 from apfex.runs._errors import RunError, RunWarning
 from apfex.runs._folder import MODEL, RUN, free_folder, new_folder, new_record
-from apfex.runs._run import Run
+from apfex.runs._run import Run, caveats_of
 from apfex.runs._settings import Bins, ExploreSettings, Names
 
 if TYPE_CHECKING:
@@ -39,6 +42,12 @@ def explore(
     weight: str | None = None,
     criteria: Names = ("dp", "tpr"),
     max_gap: float | Mapping[str, float] | None = None,
+    max_error_increase: float | None = None,
+    scoring: str = "accuracy",
+    cost: Mapping[str, float] | None = None,
+    selection_rate: float | None = None,
+    include_sensitive: bool = False,
+    group_thresholds: bool = False,
     model: Names = "mlp",
     search: str = "auto",
     points: int = 16,
@@ -46,7 +55,9 @@ def explore(
     tolerance: float = 0.05,
     confidence: float = 0.95,
     seed: int = 0,
+    threads: int | None = None,
     encoding: str | None = None,
+    sheet: str | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     verbose: bool = False,
@@ -56,32 +67,48 @@ def explore(
     Parameters
     ----------
     source : str, path or frame
-        A data set by its name, a CSV, Parquet or Arrow file, or a frame of pandas or polars.
-    label, positive : str, and a value
-        Column to predict, and its positive value; not needed for columns of 0 and 1.
+        A data set by its name, a CSV, Excel, Parquet or Arrow file, or a frame of pandas or polars.
+    label, positive : str, and a value or several
+        Column to predict, and its positive value; not needed for columns of 0 and 1. Several values
+        count as one outcome; in text they have commas between.
     favorable : value, optional
         The outcome that a person would want, if it is not the positive one.
     sensitive : str or sequence of str
-        Columns of those whom it must be fair to; they are no features.
+        Columns that say to whom it must be fair; the model does not decide by them.
     bins : mapping from a sensitive column of numbers to where it is cut
     drop : str or sequence of str
-        Columns that are no features, such as identifiers.
+        Columns that the model must not decide by, such as identifiers.
     weight : str, optional
         Column with weights of rows.
     criteria : str or sequence of str
         Gaps that count: "dp", "tpr", "fpr", "equalized_odds", ...
     max_gap : float or mapping from criterion to float, optional
-        Bound of the point that is chosen; 0.05 for the first criterion by default.
-    model, search, points
-        As ``model``, ``search`` and ``n_points`` of :class:`~apfex.estimator.APFExClassifier`.
+        Largest gap that the chosen model may have; 0.05 for the first criterion by default.
+    max_error_increase : float, optional
+        How much larger than the lowest error of all models its error may be.
+    scoring : str
+        What "most accurate" means: "accuracy", "balanced_accuracy" (both labels count alike,
+        however rare one is), or a scorer of scikit-learn that looks at decisions, such as "f1".
+    cost : mapping with "false_positive" and "false_negative", optional
+        What an error of each kind costs; models are then ranked by their cost.
+    selection_rate : float, optional
+        Share of rows that get the favorable outcome, the same for every model.
+    include_sensitive : bool
+        Whether the model may decide by the sensitive columns, too.
+    group_thresholds : bool
+        Whether people of different groups may be decided on by different thresholds; ``predict``
+        then needs the sensitive columns. Where you are this may not be allowed.
+    model, search, points, threads
+        As ``model``, ``search``, ``n_points`` and ``n_jobs`` of
+        :class:`~apfex.estimator.APFExClassifier`.
     test_fraction : float
         Share of rows that are test rows, every group and label in proportion.
     tolerance, confidence : float
         Of the verdicts and intervals in the report.
     seed : int
         The same seed gives the same run.
-    encoding : str, optional
-        Of a CSV file that is not UTF-8.
+    encoding, sheet : str, optional
+        Encoding of a CSV file that is not UTF-8; sheet of an Excel file with several.
     out : path, optional
         Folder to write while the run goes on, as ``run.save`` does at its end; if it is stopped
         after the training, the model is kept in ``NAME.incomplete``.
@@ -89,7 +116,7 @@ def explore(
         Called with a word and the :class:`RunData`: "read" when the data are read, "training" and
         "measuring" before that begins.
     verbose : bool
-        Whether a bar is drawn during the training.
+        Whether a bar is drawn during the training; a line now and then where there is no terminal.
 
     Returns
     -------
@@ -98,8 +125,8 @@ def explore(
     Warns
     -----
     RunWarning
-        Of features that give the label away, of columns that only name rows, and of groups
-        without rows that count.
+        Of features that give the label or a sensitive attribute away, of columns that only name
+        rows, and of groups without rows that count.
 
     Examples
     --------
@@ -130,7 +157,7 @@ def explore_with(
     data = read_and_split(settings, source)
     tell = progress or (lambda *_: None)
     tell("read", data.about)
-    warn_of_data(data)
+    warn_of_data(data.about, data.rows.words)
     if folder is None:
         return _train_and_measure(settings, data, None, None, tell, verbose)
     with new_folder(folder) as draft:
@@ -155,21 +182,43 @@ def _train_and_measure(
     if draft is not None:
         write_json(draft / RUN, record)
     tell("training", about)
-    clf = _fit(settings, rows.classes[rows.favorable], rows.take(data.fit), verbose)
+    by_group = settings.group_thresholds
+    fit = rows.take(data.fit, by_group=by_group)
+    clf = _fit(settings, rows.classes[rows.favorable], fit, verbose)
     if draft is not None:
         clf.save(draft / MODEL)
     tell("measuring", about)
-    test = rows.take(data.test)
+    test = rows.take(data.test, by_group=by_group)
     limits: dict[str, Any] = {"tolerance": settings.tolerance, "confidence": settings.confidence}
     measured = measure_front(clf, **test, **limits)
-    described = measured.describe(
-        title=f"Front of {about.name}",
-        source=f"{about.description}: {about.test_rows:,} test rows of {about.rows:,}",
-        words=dict(zip(rows.classes, rows.words, strict=True)),
+    told: dict[str, Any] = {
+        "title": f"Front of {about.name}",
+        "source": f"{about.description}: {about.test_rows:,} test rows of {about.rows:,}",
+        "words": dict(zip(rows.classes, rows.words, strict=True)),
+    }
+    caveats, facts = caveats_of_data(about, rows.words), _facts_of_run(record, data)
+    if "caveats" in signature(measured.describe).parameters:
+        told |= {"caveats": caveats, "run": facts}
+    described = measured.describe(**told)
+    add_constant(
+        described,
+        clf.front_,
+        rows.codes[data.test],
+        test["sample_weight"],
+        settings.selection_rate,
     )
+    conclusion = conclude(described, clf.front_, settings).to_dict()
+    described |= {
+        "conclusion": conclusion,
+        "data_caveats": [asdict(one) for one in caveats],
+        "run": facts,
+    }
+    described = jsonable(described)
     record |= {
         "finished": True,
         "seconds": round(time.monotonic() - started, 1),
+        "conclusion": conclusion,
+        "caveats": caveats_of(described),
         "results": results_of(described),
     }
     run = Run(record, None, clf, described, measured.audits[clf.point_])
@@ -185,16 +234,11 @@ def _fit(
     from apfex.estimator import APFExClassifier
     from apfex.metrics import NotEstimableWarning, NotMeasurableError
 
-    models = settings.model.split("+")
     clf = APFExClassifier(
         settings.criteria,
-        model=tuple(models) if len(models) > 1 else models[0],
-        search=settings.search,  # pyright: ignore[reportArgumentType] - it checks
-        n_points=settings.points,
-        max_gap=dict(settings.max_gap),
         favorable_label=favorable,
-        random_state=settings.seed,
         verbose=int(verbose),
+        **settings.classifier_arguments(),
     )
     try:
         with warnings.catch_warnings(record=True, action="always") as caught:
@@ -202,7 +246,7 @@ def _fit(
     except NotMeasurableError as error:
         raise RunError(
             f"{{--criteria}} {error.criterion} cannot be measured on the {error.n_rows:,} "
-            "validation rows, which choose the points: a gap needs two groups with rows that "
+            "validation rows: a gap needs two groups with rows that "
             f"count there. {_REMEDY}, or choose other criteria.",
             found=error.criterion,
         ) from error
@@ -215,15 +259,15 @@ def _fit(
     return clf.set_params(verbose=0)
 
 
-_REMEDY = "Put levels together ({--bins} for numbers), add rows, or lower {--test_fraction}"
+_REMEDY = "Put values together ({--bins} for numbers), add rows, or lower {--test_fraction}"
 
 
 def _left_out(warning: NotEstimableWarning) -> RunWarning:
     """Groups that no gap counts, for those who do not call ``fit``."""
     groups = "; ".join(f"{rate} of {_together(names)}" for rate, names in warning.left_out)
     return RunWarning(
-        f"Among the {warning.n_rows:,} validation rows, which choose the points, groups without "
-        f"rows that count are left out of the gaps: {groups}. {_REMEDY}.",
+        f"Among the {warning.n_rows:,} validation rows some groups have no rows that count, and "
+        f"are left out of the gaps: {groups}. {_REMEDY}.",
         found=warning.left_out,
     )
 
@@ -245,6 +289,31 @@ def _draft_record(settings: ExploreSettings, data: SplitData) -> dict[str, Any]:
         "features": dict(about.features),
         "leaks": [leak.feature for leak in about.leaks],
         "identifiers": list(about.identifiers),
+        "proxies": [proxy.feature for proxy in about.proxies],
+    }
+
+
+def _facts_of_run(record: Mapping[str, Any], data: SplitData) -> dict[str, Any]:
+    """What a reader of the page needs to find this run again, and to repeat it."""
+    about, settings = data.about, record["settings"]
+    return {
+        "date": record["created"],
+        "data": {
+            "name": about.name,
+            "sha256": about.sha256,
+            "rows": about.rows,
+            "fit_rows": about.fit_rows,
+            "test_rows": about.test_rows,
+            "dropped": dict(about.dropped),
+        },
+        "label": about.label,
+        "positive": about.positive,
+        "sensitive": list(about.groups.levels),
+        "features": dict(about.features),
+        "model": settings["model"],
+        "seed": settings["seed"],
+        "settings": {name: value for name, value in settings.items() if name != "source"},
+        "versions": record["versions"],
     }
 
 

@@ -27,9 +27,15 @@ _TREES = ("xgboost", "xgboost-cpu")
 
 
 def free_folder(out: str | os.PathLike[str] | None, name: str = "run") -> Path:
-    """Where a run goes: where the user says, if nothing is there, or ``apfex-NAME`` with a number.
+    """Where a run goes, as an absolute path; nothing is ever replaced.
 
-    Nothing is ever replaced.
+    Parameters
+    ----------
+    out : path, optional
+        Where the user says, if nothing is there. By default ``apfex-NAME``, with a number where
+        there is one, beside the file.
+    name : str
+        Of the file, or of the data set.
 
     Examples
     --------
@@ -37,8 +43,9 @@ def free_folder(out: str | os.PathLike[str] | None, name: str = "run") -> Path:
     True
     """
     if out is None:
-        return _unused(Path(f"apfex-{_simple(name)}"))
-    folder = Path(out)
+        beside = Path(name).parent if Path(name).is_file() else Path()
+        return _unused((beside / f"apfex-{_simple(name)}").absolute())
+    folder = Path(out).absolute()
     is_empty = folder.is_dir() and not any(folder.iterdir())
     if (folder.exists() or folder.is_symlink()) and not is_empty:
         raise RunError(
@@ -69,7 +76,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     except BaseException as error:
         if (draft / MODEL).is_dir():
             kept = draft.rename(_unused(folder.with_name(f"{folder.name}.incomplete")))
-            said = "Not finished: there is no report, but the model is whole: {--predict}"
+            said = "Not finished: there is no report, but the models are complete: {--predict}"
             warnings.warn(RunWarning(said, predict=kept, found=kept), stacklevel=2)
         else:
             shutil.rmtree(draft, ignore_errors=True)
@@ -83,7 +90,7 @@ def _publish(draft: Path, folder: Path) -> None:
         draft.rename(folder)
     except OSError as error:
         raise RunError(
-            f"{folder} has come to exist in the meantime: {error.strerror}.", found=folder
+            f"{folder} was made by somebody else in the meantime: {error.strerror}.", found=folder
         ) from error
 
 
@@ -188,9 +195,9 @@ def check_finished(record: Mapping[str, Any], folder: Path) -> None:
     """Refuse a run that was stopped with its model whole, but nothing measured."""
     if not is_finished(record):
         raise RunError(
-            f"{folder} was stopped before its points were measured: it has no figures and no "
-            "report, only the model, with which this works: {--predict}. Explore the data again "
-            "for the rest.",
+            f"{folder} was stopped before its models were measured on the test rows: it has no "
+            "figures and no report, only the model, with which this works: {--predict}. Explore "
+            "the data again for the rest.",
             predict=folder,
         )
 
@@ -237,10 +244,10 @@ _EVERY: dict[str, tuple[Any, str]] = {
 _EXPLORE: dict[str, tuple[Any, str]] = {
     "classes": (Sequence[str | int], "two labels"),
     "words": (Sequence[str], "the words for two labels"),
-    "features": (Mapping[str, FeatureType], "columns, each number, text or boolean"),
+    "features": (Mapping[str, FeatureType], "columns, each number, text, boolean or date"),
 }
 _FINISHED: dict[str, tuple[Any, str]] = {
-    "results.point": (int, "the place of a point"),
+    "results.point": (int, "the number of a point"),
     "results.points": (Sequence[Mapping[str, float | None]], "the figures of every point"),
 }
 _NOT_EMPTY = ("features", "results.points")

@@ -37,7 +37,8 @@ class Outcome:
     codes : int64 array of shape [n]
         1 for the positive value, 0 for any other, -1 where there is none.
     positive, negative : str
-        The values as they are written; of several others "not" and the positive one.
+        The values as they are written; several have "or" between, and of several others it is
+        "not" and the positive one.
     """
 
     name: str
@@ -60,7 +61,11 @@ class Outcome:
         return replace(self, codes=self.codes[rows])
 
 
-def read_outcomes(columns: Mapping[str, pd.Series], positive: str | None) -> list[Outcome]:
+Positive = str | tuple[str, ...] | None
+"""The positive value; several, also with commas between, count as one outcome."""
+
+
+def read_outcomes(columns: Mapping[str, pd.Series], positive: Positive) -> list[Outcome]:
     """Columns of 0 and 1 as they are, others by the positive value.
 
     Parameters
@@ -68,23 +73,31 @@ def read_outcomes(columns: Mapping[str, pd.Series], positive: str | None) -> lis
     columns : mapping from the argument that named a column to the column
         One at least must have the positive value; another may be of 0 and 1, or, as where a model
         decides against everybody, have only other values of the first.
-    positive : str, optional
-        The positive value as it is written; all others are 0.
+    positive : str or tuple of str, optional
+        The positive value as it is written, or several; all others are 0.
     """
     found = [_Values.of(argument, column) for argument, column in columns.items()]
-    whole = [values.words for values in found if positive and values.find(positive)]
+    whole = [values for values in found if values.find(positive)]
     if positive is not None and not whole:
         known = sorted({word for values in found for word in values.words})
         names = " or ".join(values.name for values in found)
-        raise unknown(positive, known, f"{{--positive}} '{positive}' is no value of {names}")
+        stray = next((one for one in _parts(positive) if one not in known), _parts(positive)[0])
+        raise unknown(stray, known, f"{{--positive}} '{stray}' is no value of {names}")
     return [values.outcome(positive, whole) for values in found]
+
+
+def _parts(positive: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Values with commas between."""
+    if isinstance(positive, tuple):
+        return positive
+    return tuple(part.strip() for part in positive.split(",") if part.strip()) or (positive,)
 
 
 def read_decisions(
     columns: Mapping[str, pd.Series],
-    positive: str | None,
+    positive: Positive,
     threshold: float | None,
-    positive_prediction: str | None = None,
+    positive_prediction: Positive = None,
 ) -> tuple[Outcome, Outcome | None, np.ndarray | None]:
     """Decisions, and where there are such: labels, and the scores that the decisions are made by.
 
@@ -95,7 +108,7 @@ def read_decisions(
         As for :func:`read_outcomes`.
     threshold : float, optional
         The column of predictions holds scores; from this one on it is decided positively.
-    positive_prediction : str, optional
+    positive_prediction : str or tuple of str, optional
         Positive value of the decisions, where they are written in other words than the labels.
     """
     predicted = columns["prediction"]
@@ -127,13 +140,15 @@ def read_decisions(
 
 
 def _read_apart(
-    columns: Mapping[str, pd.Series], positive: str | None, positive_prediction: str
+    columns: Mapping[str, pd.Series], positive: Positive, positive_prediction: str | tuple[str, ...]
 ) -> tuple[Outcome, Outcome | None]:
     """Decisions by their own positive value, labels by theirs, or by the same if they have it."""
     decided = _Values.of("prediction", columns["prediction"])
-    if decided.find(positive_prediction) is None:
-        said = f"{{--positive_prediction}} '{positive_prediction}' is no value of {decided.name}"
-        raise unknown(positive_prediction, sorted(decided.words), said)
+    if not decided.find(positive_prediction):
+        known, parts = sorted(decided.words), _parts(positive_prediction)
+        stray = next((one for one in parts if one not in known), parts[0])
+        said = f"{{--positive_prediction}} '{stray}' is no value of {decided.name}"
+        raise unknown(stray, known, said)
     outcome = decided.outcome(positive_prediction, [])
     if "label" not in columns:
         if positive is not None:
@@ -142,16 +157,16 @@ def _read_apart(
             )
         return outcome, None
     label = _Values.of("label", columns["label"])
-    if positive is None and label.find(positive_prediction) is not None:
+    if positive is None and label.find(positive_prediction):
         positive = positive_prediction
     return outcome, read_outcomes({"label": columns["label"]}, positive)[0]
 
 
-def _check_words(decided: _Values, label: _Values, positive: str | None) -> None:
+def _check_words(decided: _Values, label: _Values, positive: Positive) -> None:
     """Refuse decisions and labels in different words, and say by which options to tell them."""
     both = (decided, label)
-    whole = [values.words for values in both if positive and values.find(positive)]
-    unclear = [values for values in both if values.chosen(positive, whole) is None]
+    whole = [values for values in both if values.find(positive)]
+    unclear = [values for values in both if not values.chosen(positive, whole)]
     if not unclear or set(decided.words) == set(label.words) or (positive and not whole):
         return
     proposed = {"positive_prediction": decided.likely(positive)}
@@ -194,7 +209,17 @@ class _Values:
             raise RunError(f"{{--{argument}}} {name} has no values at all.")
         return _Values(argument, name, [spelled(value) for value in values], codes)
 
-    def find(self, positive: str) -> str | None:
+    def find(self, positive: Positive) -> tuple[str, ...]:
+        """The values that are meant, if all are there: one that is written so comes first."""
+        if positive is None:
+            return ()
+        if isinstance(positive, str) and (whole := self._find_one(positive)) is not None:
+            return (whole,)
+        parts = [self._find_one(part) for part in _parts(positive)]
+        known = tuple(dict.fromkeys(part for part in parts if part is not None))
+        return known if len(known) == len(parts) else ()
+
+    def _find_one(self, positive: str) -> str | None:
         """The value that is meant: 1.0 is 1, and true may be written in any case."""
         forms = [positive]
         if set(self.words) <= {*_BOOLEANS}:
@@ -203,49 +228,61 @@ class _Values:
             forms.append(spelled(float(positive)))
         return next((form for form in forms if form in self.words), None)
 
-    def likely(self, positive: str | None) -> str:
+    def likely(self, positive: Positive) -> str:
         """A value to propose as the positive one."""
         words = sorted(self.words)
         known = [word for word in words if word.strip().casefold() in _LIKELY]
-        found = self.find(positive) if positive is not None else None
-        return found or (known[0] if known else words[-1])
+        return next(iter((*self.find(positive), *known, words[-1])))
 
-    def chosen(self, positive: str | None, whole: Sequence[Sequence[str]]) -> str | None:
-        """The positive value, which other columns may have; None where nobody can tell."""
-        chosen = self.find(positive) if positive is not None else None
-        if chosen is None and any(set(self.words) <= set(words) for words in whole):
-            chosen = positive
+    def chosen(self, positive: Positive, whole: Sequence[_Values]) -> tuple[str, ...]:
+        """The positive values, which other columns may have; none where nobody can tell."""
+        chosen = self.find(positive)
+        for other in whole:
+            if not chosen and set(self.words) <= set(other.words):
+                chosen = other.find(positive)
         for plain in (_NUMBERS, _BOOLEANS):
-            if chosen is None and set(self.words) <= {*plain}:
-                chosen = plain[1]
+            if not chosen and set(self.words) <= {*plain}:
+                chosen = (plain[1],)
         return chosen
 
-    def outcome(self, positive: str | None, whole: Sequence[Sequence[str]]) -> Outcome:
+    def outcome(self, positive: Positive, whole: Sequence[_Values]) -> Outcome:
         """Codes by the positive value."""
         chosen = self.chosen(positive, whole)
-        if chosen is None:
+        if not chosen:
             raise self._unclear()
         self._check_spelling(chosen)
-        codes = np.array([*(int(word == chosen) for word in self.words), MISSING])[self.codes]
-        return Outcome(self.name, codes, chosen, self._negative(chosen))
+        self._check_others(chosen)
+        codes = np.array([*(int(word in chosen) for word in self.words), MISSING])[self.codes]
+        return Outcome(self.name, codes, " or ".join(chosen), self._negative(chosen))
 
-    def _check_spelling(self, positive: str) -> None:
+    def _check_spelling(self, positive: Sequence[str]) -> None:
         """Refuse a value that is the positive one but for case or blanks: it would count as 0."""
-        same = positive.strip().casefold()
+        same = {one.strip().casefold(): one for one in positive}
         for word in self.words:
-            if word != positive and word.strip().casefold() == same:
+            known = same.get(word.strip().casefold())
+            if known is not None and word not in positive:
                 raise RunError(
-                    f"{{--{self.argument}}} {self.name} spells one value in two ways, '{positive}' "
+                    f"{{--{self.argument}}} {self.name} spells one value in two ways, '{known}' "
                     f"and '{word}': write it alike in all rows.",
                     found=word,
                 )
 
-    def _negative(self, positive: str) -> str:
-        others = [word for word in self.words if word != positive]
+    def _check_others(self, positive: Sequence[str]) -> None:
+        """Refuse several positive values that leave no other label."""
+        is_all = len(positive) > 1 and set(self.words) <= set(positive)
+        if is_all and self.argument == "label":
+            raise RunError(
+                f"{{--positive}} must leave a value of {self.name} that is not positive, got all "
+                f"of them: {listed(self.words)}.",
+                found=tuple(positive),
+            )
+
+    def _negative(self, positive: Sequence[str]) -> str:
+        others = [word for word in self.words if word not in positive]
         for plain in (_NUMBERS, _BOOLEANS):
-            if positive in plain and set(self.words) <= {*plain}:
-                return plain[1 - plain.index(positive)]
-        return others[0] if len(others) == 1 else f"not {positive}"
+            if positive[0] in plain and set(self.words) <= {*plain}:
+                return plain[1 - plain.index(positive[0])]
+        return others[0] if len(others) == 1 else f"not {' or '.join(positive)}"
 
     def _unclear(self) -> RunError:
         words = sorted(self.words)

@@ -1,4 +1,4 @@
-"""Files of decisions: a copy of a table with two columns more, safe for spreadsheets."""
+"""Files of decisions: a copy of a table with three columns more, safe for spreadsheets."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ class PredictedFile:
     Attributes
     ----------
     out : Path or None
-        The file; None where rows went to a stream.
+        The file, as an absolute path; None where rows went to a stream.
     rows : int
     point : int
         The point of the front that decided.
     columns : tuple of str
-        Names of the columns that were added: the decision, and the probability.
+        Names of the columns that were added: the decision in words, the probability of the positive
+        label, and the margin of the decision.
     selection_rate : float
         Share of rows that were decided positively.
     cells_made_safe : int
@@ -46,7 +47,7 @@ class PredictedFile:
     out: Path | None
     rows: int
     point: int
-    columns: tuple[str, str]
+    columns: tuple[str, str, str]
     selection_rate: float
     cells_made_safe: int
 
@@ -57,11 +58,17 @@ def target_of(
     """Where decisions are written. Nothing is replaced unless the user says so."""
     if not (out is None or isinstance(out, str | os.PathLike)):
         return out
-    target = Path(_name_for(table) if out is None else out)
+    target = _name_for(table) if out is None else Path(out).absolute()
     if target.exists() and table.path is not None and target.resolve() == table.path.resolve():
         raise RunError(f"{{--out}} must not be {table.path} itself.", found=table.path)
     if target.is_dir():
         raise RunError(f"{{--out}} {target} is a folder; name a file in it.", found=target)
+    if format_of(target) == "excel":
+        raise RunError(
+            f"{{--out}} {target} must end in .csv, .parquet or .arrow: Excel files are read, but "
+            "not written. A spreadsheet opens CSV.",
+            found=target,
+        )
     if target.exists() and not force:
         raise RunError(
             f"{target} exists already; name another file ({{--out}}), or replace it ({{--force}}).",
@@ -87,11 +94,14 @@ def check_new(table: Table, names: Sequence[str]) -> None:
         )
 
 
-def _name_for(table: Table) -> str:
+def _name_for(table: Table) -> Path:
+    """Beside the file that is decided on."""
     if table.path is None:
-        return "predictions.csv"
-    ending = "csv" if table.format == "csv" else table.path.suffix.removeprefix(".")
-    return f"{table.path.name.partition('.')[0]}-predictions.{ending}"
+        return Path("predictions.csv").absolute()
+    as_it_is = table.format in ("parquet", "arrow")
+    ending = table.path.suffix.removeprefix(".") if as_it_is else "csv"
+    name = f"{table.path.name.partition('.')[0]}-predictions.{ending}"
+    return table.path.absolute().with_name(name)
 
 
 def write_rows(table: Table, added: Mapping[str, np.ndarray], target: Path | TextIO) -> int:

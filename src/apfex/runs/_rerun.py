@@ -88,13 +88,13 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """What differs between two runs, in words; nothing where all is the same."""
     old, new = before["points"], after["points"]
     if len(old) != len(new):
-        return [f"{len(old)} points before, {len(new)} now"]
+        return [f"{len(old)} models before, {len(new)} now"]
     found = []
     for name in old[0]:
         pairs = [(p.get(name), q.get(name)) for p, q in zip(old, new, strict=True)]
         moved = [abs(p - q) for p, q in pairs if p is not None and q is not None]
         if any((p is None) != (q is None) for p, q in pairs):
-            found.append(f"{name} is known of other points")
+            found.append(f"{name} is measured for other models")
         elif max(moved, default=0.0):
             found.append(f"{name} by up to {max(moved):.2g}")
     if before["point"] != after["point"]:
@@ -116,7 +116,7 @@ def _data_of(record: Mapping[str, Any], settings: ExploreSettings, data: Any) ->
         raise RunError(
             f"The data of the run, {source}, is not there; say where: {{--data}}", found=source
         )
-    table = open_table(source, settings.encoding)
+    table = open_table(source, settings.encoding, settings.sheet)
     found, wanted = table.sha256(), record["data"]["sha256"]
     if found != wanted:
         raise RunError(

@@ -15,9 +15,10 @@ import numpy as np
 
 from apfex.plain import printable
 from apfex.runs._audit import AuditRun, load_audit
-from apfex.runs._columns import read_features
+from apfex.runs._columns import group_columns, read_features, read_groups
+from apfex.runs._conclusion import Conclusion
 from apfex.runs._data import RunData
-from apfex.runs._errors import RunError, RunWarning
+from apfex.runs._errors import RunError, RunWarning, listed
 from apfex.runs._folder import (
     AUDIT,
     FRONT,
@@ -53,7 +54,8 @@ class Run:
     Attributes
     ----------
     record : mapping
-        What ``run.json`` holds: settings, seed, versions, facts of the data, figures of points.
+        What ``run.json`` holds: settings, seed, versions, facts of the data, what the run came to,
+        figures of points.
     folder : Path or None
         Where it is stored.
     """
@@ -111,12 +113,19 @@ class Run:
         return RunData.from_dict(self.record["data"])
 
     @property
+    def conclusion(self) -> Conclusion:
+        """What the run came to: whether a model meets the limit, and whether one can be used."""
+        return Conclusion(**self.described["conclusion"])
+
+    @property
     def caveats(self) -> tuple[Caveat, ...]:
-        """Why the chosen point may not be trusted, by the test rows: what its page says."""
+        """What to know before the chosen point is used: of the data, and of its test rows.
+
+        It is what its page says.
+        """
         from apfex.report import Caveat
 
-        chosen = self.described["points"][self.described["chosen"]]
-        return tuple(Caveat(**caveat) for caveat in chosen["caveats"])
+        return tuple(Caveat(**caveat) for caveat in caveats_of(self.described))
 
     def report(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Write the page of the front; by default that of the folder again, by this version."""
@@ -125,29 +134,39 @@ class Run:
         return write_front_page(self.described, report_path(self.folder, path))
 
     def predict(
-        self, rows: Any, *, point: int | None = None, encoding: str | None = None
+        self,
+        rows: Any,
+        *,
+        point: int | None = None,
+        encoding: str | None = None,
+        sheet: str | None = None,
     ) -> pd.DataFrame:
         """Decide for new rows.
 
         Parameters
         ----------
         rows : file, or frame of pandas or polars
-            With the features of the run; sensitive columns are not needed.
+            With the features of the run; sensitive columns are only needed where the run has
+            ``include_sensitive`` or ``group_thresholds``.
         point : int, optional
             Point of the front; the one that was chosen by default.
         encoding : str, optional
             Of a CSV file that is not UTF-8.
+        sheet : str, optional
+            Of an Excel file with several.
 
         Returns
         -------
         pandas.DataFrame
-            ``prediction``, in the words of the training table, and ``probability`` of its positive
-            value (not calibrated); the index is that of ``rows``.
+            ``prediction``: the decision, in the words of the training table. ``probability``: how
+            probable the positive label is by the model, calibrated, and the same at every point.
+            ``decision_margin``: how far the decision is from the other one; above 0 the positive
+            label is decided, whatever its probability. The index is that of ``rows``.
         """
         import pandas as pd
 
         classifier = self._at(point)
-        decided = self._decide(classifier, open_table(rows, encoding))
+        decided = self._decide(classifier, open_table(rows, encoding, sheet))
         index = rows.index if isinstance(rows, pd.DataFrame) else None
         return pd.DataFrame(decided, index=index)
 
@@ -160,16 +179,17 @@ class Run:
         prefix: str = "",
         force: bool = False,
         encoding: str | None = None,
+        sheet: str | None = None,
     ) -> PredictedFile:
-        """Write a copy of a table with a decision and its probability in every row.
+        """Write a copy of a table with the columns of :meth:`predict` in every row.
 
         Parameters
         ----------
-        rows, point, encoding
+        rows, point, encoding, sheet
             As for :meth:`predict`.
         out : file or stream, optional
             The ending says the form; a stream gets CSV. By default the name of the file with
-            ``-predictions``, here.
+            ``-predictions``, beside it; CSV for an Excel file.
         prefix : str
             Before the names of the new columns, where the table has such columns already.
         force : bool
@@ -185,9 +205,9 @@ class Run:
         before it.
         """
         classifier = self._at(point)
-        table = open_table(rows, encoding)
+        table = open_table(rows, encoding, sheet)
         target = target_of(out, table, force)
-        names = (f"{prefix}prediction", f"{prefix}probability")
+        names = (f"{prefix}prediction", f"{prefix}probability", f"{prefix}decision_margin")
         check_new(table, names)
         decided = dict(zip(names, self._decide(classifier, table).values(), strict=True))
         made_safe = write_rows(table, decided, target)
@@ -233,18 +253,42 @@ class Run:
 
     def _decide(self, classifier: APFExClassifier, table: Table) -> dict[str, np.ndarray]:
         X = read_features(table, self.record["features"])
-        if not self.is_finished:
-            said = (
-                f"{self._home} was stopped before its points were measured on test rows: "
-                "nobody knows how well, and how fairly, they decide."
-            )
-            warnings.warn(RunWarning(said), stacklevel=3)
+        self._warn_of_use()
+        given = {"sensitive_features": self._read_groups(table)} if self._needs_groups else {}
         words = dict(zip(self.record["classes"], self.record["words"], strict=True))
-        decided = [words[label] for label in classifier.predict(X).tolist()]
+        decided = [words[label] for label in classifier.predict(X, **given).tolist()]
         return {
             "prediction": np.array(decided),
-            "probability": classifier.predict_proba(X)[:, -1],
+            "probability": classifier.predict_proba(X, **given)[:, -1],
+            "decision_margin": classifier.decision_function(X, **given),
         }
+
+    def _warn_of_use(self) -> None:
+        """Warn of a run whose decisions nobody should use as they are."""
+        if not self.is_finished:
+            said = (
+                f"{self._home} was stopped before its models were measured on the test rows: "
+                "nobody knows how well, and how fairly, they decide."
+            )
+            warnings.warn(RunWarning(said), stacklevel=4)
+        elif self.record.get("conclusion", {}).get("code") == "no_usable_model":
+            warnings.warn(RunWarning(self.record["conclusion"]["text"]), stacklevel=4)
+
+    @property
+    def _needs_groups(self) -> bool:
+        return bool(self.record["settings"].get("group_thresholds"))
+
+    def _read_groups(self, table: Table) -> dict[str, pd.Index]:
+        """Sensitive columns of new rows, where decisions depend on them."""
+        names = list(self.data.groups.levels)
+        lacking = [name for name in names if name not in table.columns]
+        if lacking:
+            raise RunError(
+                f"{table.name} lacks the sensitive columns {listed(lacking)}: this run decides by "
+                "the group of each row ({--group_thresholds}).",
+                found=tuple(lacking),
+            )
+        return group_columns(read_groups(table.read(names), self.record["settings"]["bins"]))
 
     def _at(self, point: int | None) -> APFExClassifier:
         if point is None:
@@ -273,6 +317,13 @@ class Run:
     def _home(self) -> Path:
         assert self.folder is not None  # what is not in memory was stored
         return self.folder
+
+
+def caveats_of(described: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """All caveats of a run, as plain values: those of its data, then those of its chosen point."""
+    data = described.get("data_caveats", [])
+    chosen = described["points"][described["chosen"]]["caveats"]
+    return [*data, *(caveat for caveat in chosen if caveat not in data)]
 
 
 def load_run(folder: str | os.PathLike[str]) -> Run:

@@ -27,7 +27,7 @@ class TableSettings:
 
     source: str | None
     label: str | None
-    positive: str | None
+    positive: str | tuple[str, ...] | None
     sensitive: tuple[str, ...]
     bins: Bins | None
     weight: str | None
@@ -44,7 +44,7 @@ class TableSettings:
         is_named = isinstance(source, str | os.PathLike)
         self._set(
             source=os.fspath(source) if is_named else None,
-            positive=None if self.positive is None else spelled(self.positive),
+            positive=_check_positive(self.positive),
             sensitive=as_names(self.sensitive),
             bins=_check_bins(self.bins),
             criteria=_check_criteria(self.criteria),
@@ -91,11 +91,19 @@ class ExploreSettings(TableSettings):
     favorable: str | None
     drop: tuple[str, ...]
     max_gap: Mapping[str, float]
+    max_error_increase: float | None
+    scoring: str
+    cost: Mapping[str, float] | None
+    selection_rate: float | None
+    include_sensitive: bool
+    group_thresholds: bool
     model: str
     search: str
     points: int
     seed: int
+    threads: int | None
     test_fraction: float
+    sheet: str | None
 
     def __post_init__(self) -> None:
         """Bring every argument into its one form."""
@@ -105,12 +113,56 @@ class ExploreSettings(TableSettings):
             drop=as_names(self.drop),
             max_gap=_check_max_gap(self.max_gap, self.criteria),
             model="+".join(as_names(self.model)),
+            cost=_check_cost(self.cost),
         )
+        _check_share("max_error_increase", self.max_error_increase)
+        _check_share("selection_rate", self.selection_rate, is_open=True)
+        self._check_ranking()
         if not 0 < self.test_fraction < 1:
             raise RunError(
                 f"{{--test_fraction}} must lie between 0 and 1, got {self.test_fraction}.",
                 found=self.test_fraction,
             )
+
+    def _check_ranking(self) -> None:
+        """Refuse what contradicts itself, before any data is read."""
+        if self.cost is not None and self.scoring != "accuracy":
+            raise RunError(
+                f"{{--cost}} must not be given with {{--scoring}} {self.scoring}: models are "
+                "ranked by one of the two.",
+                found=self.scoring,
+            )
+        if self.threads is not None and not (fits(self.threads, int) and self.threads >= 1):
+            raise RunError(
+                f"{{--threads}} must be a whole number of at least 1, got {self.threads}.",
+                found=self.threads,
+            )
+
+    def classifier_arguments(self) -> dict[str, Any]:
+        """Those of the classifier that say how models are ranked and made.
+
+        What was not asked for is left to its defaults.
+        """
+        costs = None
+        if self.cost is not None:  # a row for each label, a column for each decision
+            costs = [[0.0, self.cost["false_positive"]], [self.cost["false_negative"], 0.0]]
+        models = self.model.split("+")
+        asked = {
+            "max_error_increase": self.max_error_increase,
+            "cost_matrix": costs,
+            "selection_rate": self.selection_rate,
+            "n_jobs": self.threads,
+        }
+        return {
+            "model": tuple(models) if len(models) > 1 else models[0],
+            "search": self.search,
+            "n_points": self.points,
+            "max_gap": dict(self.max_gap),
+            "scoring": self.scoring,
+            "group_thresholds": self.group_thresholds,
+            "random_state": self.seed,
+            **{name: value for name, value in asked.items() if value is not None},
+        }
 
 
 @final
@@ -151,6 +203,43 @@ def spelled(value: Any) -> str:
     """A value of a table as a user would write it: 1.0 is 1."""
     is_whole = isinstance(value, float | np.floating) and float(value).is_integer()
     return str(int(value) if is_whole else value)
+
+
+def _check_positive(given: Any) -> str | tuple[str, ...] | None:
+    """One value, or several that count as one, as a user would write them."""
+    if isinstance(given, list | tuple | set):
+        several = [spelled(value) for value in given]
+        if not several:
+            raise RunError("{--positive} must name at least one value, got none.")
+        return tuple(several) if len(several) > 1 else several[0]
+    return None if given is None else spelled(given)
+
+
+def _check_share(name: str, given: float | None, *, is_open: bool = False) -> None:
+    """Refuse what is no share of something; ``is_open``: neither nothing nor everything."""
+    if given is None:
+        return
+    is_share = fits(given, float) and 0 <= given <= 1
+    if not is_share or (is_open and given in (0, 1)):
+        rule = "lie between 0 and 1" if is_open else "be a number from 0 to 1"
+        raise RunError(f"{{--{name}}} must {rule}, got {given}.", found=given)
+
+
+def _check_cost(given: Mapping[str, float] | None) -> dict[str, float] | None:
+    """What the two kinds of errors cost."""
+    if given is None:
+        return None
+    kinds = ("false_positive", "false_negative")
+    stray = next((name for name in given if name not in kinds), None)
+    if stray is not None:
+        raise unknown(stray, kinds, f"{{--cost}}: there is no '{stray}'")
+    cost = {name: given.get(name, 1) for name in kinds}
+    for name, value in cost.items():
+        if not (fits(value, float) and 0 < value < float("inf")):
+            raise RunError(
+                f"{{--cost}} must be a number above 0 for {name}, got {value}.", found=value
+            )
+    return {name: float(value) for name, value in cost.items()}
 
 
 def _check_criteria(given: Names) -> tuple[str, ...]:

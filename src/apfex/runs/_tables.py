@@ -1,4 +1,4 @@
-"""Tables: CSV, Parquet and Arrow files, of which only columns asked for are read, and frames."""
+"""Tables: CSV, Excel, Parquet and Arrow files, and frames; only columns asked for are read."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from typing import TYPE_CHECKING, Any, Literal, final
 from apfex.plain import printable
 from apfex.runs._csv import Dialect, first_line, read_csv, read_dialect
 from apfex.runs._errors import RunError, nearest, unknown
+from apfex.runs._excel import read_sheet
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-FileFormat = Literal["csv", "parquet", "arrow"]
+FileFormat = Literal["csv", "excel", "parquet", "arrow"]
 ENDINGS: dict[str, FileFormat] = {
     **dict.fromkeys((".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz"), "csv"),
+    **dict.fromkeys((".xlsx", ".xlsm"), "excel"),
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
     **dict.fromkeys((".arrow", ".feather", ".ipc"), "arrow"),
 }
+_EXCEL = [ending for ending, form in ENDINGS.items() if form == "excel"]
 _INDEX = "__index_level_"  # how pandas calls an index without a name in a file
 
 
@@ -39,7 +42,9 @@ class Table:
     columns : tuple of str
     path : Path or None
         Of a file; None for a frame.
-    format : "csv", "parquet" or "arrow"
+    format : "csv", "excel", "parquet" or "arrow"
+    sheet : str or None
+        Of an Excel file.
     """
 
     name: str
@@ -48,12 +53,15 @@ class Table:
     format: FileFormat = "arrow"
     dialect: Dialect | None = None
     rows: pa.Table | None = None
+    sheet: str | None = None
 
     def describe(self) -> str:
         """Name and form."""
         if self.path is None:
             return self.name
         form = self.dialect.describe() if self.dialect else self.format.capitalize()
+        if self.sheet is not None:
+            form += f", sheet {printable(self.sheet, 40)}"
         return f"{printable(self.path.name)} ({form})"
 
     def column(self, name: str, argument: str) -> str:
@@ -91,7 +99,8 @@ class Table:
 
     def read_verbatim(self) -> pd.DataFrame:
         """All columns as they stand: cells of CSV are text, also the empty ones."""
-        return self._read(self.columns, self.columns, verbatim=True).to_pandas(ignore_metadata=True)
+        rows = self._read(self.columns, self.columns, verbatim=True)
+        return rows.to_pandas(ignore_metadata=True, integer_object_nulls=True)
 
     def read_arrow(self) -> pa.Table:
         """All columns with their types."""
@@ -128,10 +137,16 @@ class Table:
         return table
 
 
-def open_table(source: Any, encoding: str | None = None) -> Table:
-    """Look at a file or a frame: what it is, and which columns it has."""
+def open_table(source: Any, encoding: str | None = None, sheet: str | None = None) -> Table:
+    """Look at a file or a frame: what it is, and which columns it has.
+
+    ``encoding`` is that of a CSV file, ``sheet`` the one of an Excel file that is meant.
+    """
     is_file = isinstance(source, str | os.PathLike)
-    table = _open_file(Path(source), encoding) if is_file else _open_frame(source)
+    is_excel = is_file and Path(source).suffix.lower() in _EXCEL
+    if sheet is not None and not is_excel:
+        raise RunError(f"{{--sheet}} is for Excel files, got '{sheet}'.", found=sheet)
+    table = _open_file(Path(source), encoding, sheet) if is_file else _open_frame(source)
     repeated = sorted(name for name, count in Counter(table.columns).items() if count > 1)
     if repeated:
         raise RunError(
@@ -147,15 +162,18 @@ def format_of(path: Path) -> FileFormat:
     if format is None:
         raise RunError(
             f"{path} must end in {', '.join(ENDINGS)}, so that its form is known; save a "
-            "spreadsheet as CSV."
+            "spreadsheet of another form as .xlsx or CSV."
         )
     return format
 
 
-def _open_file(path: Path, encoding: str | None) -> Table:
+def _open_file(path: Path, encoding: str | None, sheet: str | None) -> Table:
     _check_there(path)
     format = format_of(path)
     try:
+        if format == "excel":
+            name, rows = read_sheet(path, sheet)
+            return Table(str(path), tuple(rows.column_names), path, format, rows=rows, sheet=name)
         if format == "csv":
             dialect = read_dialect(path, encoding)
             return Table(str(path), dialect.columns, path, format, dialect)
@@ -189,7 +207,7 @@ def _open_frame(frame: Any) -> Table:
 
 def _check_there(path: Path) -> None:
     if path.is_dir():
-        raise RunError(f"{path} is a folder; name a CSV, Parquet or Arrow file.")
+        raise RunError(f"{path} is a folder; name a CSV, Excel, Parquet or Arrow file.")
     if not path.exists():
         near = nearest(path.name, _neighbours(path))
         hint = f"; did you mean {path.with_name(near)}?" if near else "."

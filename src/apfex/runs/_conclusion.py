@@ -1,0 +1,160 @@
+"""What a run came to, in one sentence that terminal, page and record share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, final
+
+import numpy as np
+
+from apfex.plain import printable
+
+if TYPE_CHECKING:
+    from apfex.front import Front
+    from apfex.runs._settings import ExploreSettings
+
+_ON_TEST_ROWS = {"error": "error", "balanced_error": "balanced_error"}
+"""Losses that rank points and are known of the test rows, by their names in a description."""
+
+
+@final
+@dataclass(frozen=True)
+class Conclusion:
+    """Whether a run has a model that can be used, and which one is handed out.
+
+    Attributes
+    ----------
+    code : {"chosen", "limit_not_met", "no_usable_model"}
+        A model meets the limit; none does, and the nearest is handed out; or all models are
+        (nearly) constant, and none should be used.
+    text : str
+        The same in words, for a reader of the page or of the terminal.
+    """
+
+    code: Literal["chosen", "limit_not_met", "no_usable_model"]
+    text: str
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether there is a model that does more than to decide alike for everybody."""
+        return self.code != "no_usable_model"
+
+    def to_dict(self) -> dict[str, str]:
+        """For JSON."""
+        return asdict(self)
+
+
+def conclude(described: Mapping[str, Any], front: Front, settings: ExploreSettings) -> Conclusion:
+    """Look at the points of a front and at the one that was chosen, on the validation rows.
+
+    Parameters
+    ----------
+    described : mapping
+        From ``describe_front``, with what :func:`add_constant` adds.
+    """
+    place = described["chosen"]
+    chosen = front[place]
+    if all(point.near_constant for point in front):
+        return Conclusion("no_usable_model", _no_model(described, settings))
+    limit = ", ".join(f"{name} gap at most {most:g}" for name, most in settings.max_gap.items())
+    if settings.max_error_increase is not None:
+        kind = front.by.replace("_", " ")
+        limit += f", {kind} at most {settings.max_error_increase:g} above the lowest"
+    found = ", ".join(f"{name} gap {chosen.gaps[name].gap:.3f}" for name in settings.max_gap)
+    poor = (
+        " It is nearly constant: little better than the same answer for everyone."
+        if chosen.near_constant
+        else ""
+    )
+    if described["chosen_by"] == "nearest":
+        text = (
+            f"No model meets your limit ({limit}) on the validation rows; this one comes closest: "
+            f"point {place} ({found} there).{poor}"
+        )
+        return Conclusion("limit_not_met", text)
+    text = (
+        f"Point {place} is chosen: of the models that meet your limit ({limit}) on the validation "
+        f"rows it has the lowest {front.by.replace('_', ' ')} ({found} there).{poor}"
+    )
+    return Conclusion("chosen", text)
+
+
+def add_constant(
+    described: dict[str, Any],
+    front: Front,
+    labels: np.ndarray,
+    weight: np.ndarray | None,
+    selection_rate: float | None = None,
+) -> None:
+    """Add what the same answer for everyone is worth, beside every point.
+
+    Parameters
+    ----------
+    described : dict
+        From ``describe_front``; gets ``ranked_by`` and ``constant``, and every point ``gain`` and
+        ``near_constant``. They are of the test rows; where points are ranked by a cost or a scorer,
+        of the validation rows, as is ``loss`` then.
+    labels : int array of shape [n]
+        Labels of the test rows, as places among the classes.
+    weight : array of shape [n], or None
+    selection_rate : float, optional
+        Where it is fixed, points are compared with choosing so many rows at random.
+    """
+    words = described["classes"]
+    shares = np.bincount(labels, weight, len(words))
+    shares = shares / shares.sum()
+    most = int(shares.argmax())
+    constant = {
+        "label": words[most],
+        "error": float(1 - shares[most]),
+        "balanced_error": 1 - 1 / int((shares > 0).sum()),
+        "share_favored": float(words[most] == described["favorable"]),
+        "text": f"“{printable(words[most], 30)}” for everyone",
+    }
+    measured = described.get("constant") or {}
+    if selection_rate is None:
+        described["constant"] = {**constant, **measured}
+    else:
+        favored = float(shares[list(words).index(described["favorable"])])
+        constant |= {
+            "error": selection_rate * (1 - favored) + (1 - selection_rate) * favored,
+            "share_favored": selection_rate,
+            "text": f"{100 * selection_rate:g}% chosen at random",
+        }
+        described["constant"] = {**measured, **constant}
+    described["ranked_by"] = front.by
+    described["constant"]["loss"] = front.constant_error
+    by = _ON_TEST_ROWS.get(front.by)
+    for point, known in zip(described["points"], front, strict=True):
+        point["loss"] = known.loss
+        if by is None:
+            point |= {"gain": known.gain, "near_constant": known.near_constant}
+        elif selection_rate is not None:
+            gain = constant[by] - point[by]
+            point |= {"gain": gain, "near_constant": known.near_constant}
+        else:
+            point.setdefault("gain", constant[by] - point[by])
+            point.setdefault("near_constant", known.near_constant)
+
+
+def _no_model(described: Mapping[str, Any], settings: ExploreSettings) -> str:
+    """That there is none, why, and what to do about it."""
+    label = printable(described["constant"]["label"], 40)
+    remedies = [
+        (settings.scoring != "balanced_accuracy", "--scoring balanced_accuracy"),
+        (settings.cost is None, "--cost false_positive=1,false_negative=5 (with your own costs)"),
+        (settings.selection_rate is None, "--selection-rate 0.2 (with your own share)"),
+    ]
+    open_ones = [text for is_open, text in remedies if is_open]
+    tried = f"Train again with {_either(open_ones)}." if open_ones else "More rows may help."
+    return (
+        "No usable model: every model that was found gives (nearly) everyone the same answer, or "
+        f"is hardly better than “{label}” for everyone, which is wrong for "
+        f"{100 * described['constant']['error']:.1f}% of the test rows. {tried}"
+    )
+
+
+def _either(parts: Sequence[str]) -> str:
+    *others, last = parts
+    return f"{', '.join(others)} or {last}" if others else last
