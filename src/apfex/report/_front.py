@@ -218,16 +218,13 @@ class MeasuredFront:
         others = Others(points[baseline], constant, losses, tuple(caveats), fresh)
         bounds, chosen_by = _bounds(clf), _chosen_by(clf)
         is_trivial = all(point.trivial for point in clf.front_) or others.is_useless
+        choices = [
+            _choice(clf, place, baseline, bounds, chosen_by, is_trivial)
+            for place in range(len(points))
+        ]
         told = [
-            describe_point(
-                clf,
-                rows,
-                one,
-                others,
-                shown,
-                _choice(clf, one.place, baseline, bounds, chosen_by, is_trivial),
-            )
-            for one in points
+            describe_point(clf, rows, one, others, shown, choice)
+            for one, choice in zip(points, choices, strict=True)
         ]
         parts = {
             "title": title or "Front of accuracy and fairness",

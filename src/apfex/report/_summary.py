@@ -145,8 +145,8 @@ def _headline(choice: Choice, gaps: Sequence[Mapping[str, Any]], limit: float, e
     verdict = _verdict_sentence(gaps, limit)
     if choice.is_trivial:
         return (
-            "No usable model was found: every one gives (nearly) everybody the same decision, or is "
-            f"no better than that. {wrong} Train again: {REMEDY}."
+            "No usable model was found: every one gives (nearly) everybody the same decision, or "
+            f"is no better than that. {wrong} Train again: {REMEDY}."
         )
     if choice.place == choice.chosen and choice.by == "nearest":
         return f"No model meets your limit; this one comes closest. {verdict} {wrong}"

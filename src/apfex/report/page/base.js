@@ -42,10 +42,11 @@ const svg = (tag, attributes, ...children) =>
 const shownNames = new Map(Object.entries(D.names || {}));
 const shownName = (name) => visible(shownNames.get(name) ?? name);
 
+const LONG_WORD = /\S{25}/;
 /* A name from data: whole, on as many lines as it needs, in its own direction. */
-function nameNode(text, kind = "") {
+function nameNode(text) {
   const shown = shownName(text);
-  return el("bdi", { class: `name ${kind}`.trim(), title: shown }, shown);
+  return el("bdi", { class: LONG_WORD.test(shown) ? "name long" : "name", title: shown }, shown);
 }
 /* The same within a line of text that is no element, such as a label for a screen reader. */
 const nameText = (text) => `\u2068${shownName(text)}\u2069`;

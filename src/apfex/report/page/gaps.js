@@ -45,7 +45,7 @@ function drawGaps() {
   const whose = isFront ? `point ${state.point}` : "the decisions";
   const upright = (css) => sample(svg("line", { class: css, x1: 0, x2: 0, y1: -8, y2: 8 }));
   $("gaps-table").replaceChildren(
-    table(`Gaps of ${whose} by every grouping`, heads, ordered.map((gap) => gapRow(gap, top))),
+    table(`Gaps of ${whose} by every grouping`, heads, ordered.map((gap) => gapRow(gap, top)), { css: "dense" }),
     legend([
       [upright("tolerance"), `limit ${tolerance}`],
       [upright("floor"), "noise floor"],

@@ -18,7 +18,7 @@ function startHead() {
   $("kind").textContent = isFront ? "report" : "audit";
   const parts = [
     D.source && visible(D.source),
-    isFront ? rows : plural(D.rows, "row"),
+    !(D.source || "").includes(plural(D.rows, isFront ? "test row" : "row")) && (isFront ? rows : plural(D.rows, "row")),
     `${plural(D.groups, "group")} of ${byText(crossing.by)}`,
     `favorable label “${visible(D.favorable)}”`,
     `limit ${tolerance} for each gap, ${percent(confidence, 0)} confidence`,
