@@ -267,7 +267,8 @@ def _bounds(clf: APFExClassifier) -> dict[str, float]:
     given: Any = clf.max_gap
     if isinstance(given, Mapping):
         return {read_criteria(name)[0]: bound for name, bound in given.items()}
-    return {name: given for name in clf.front_[0].gaps}
+    same: Any = dict.fromkeys(clf.front_[0].gaps, given)
+    return same
 
 
 def _chosen_by(clf: APFExClassifier) -> str:
