@@ -74,6 +74,17 @@ def test_nothing_stands_against_it_never_beside_a_violation(open_page, front, fo
     assert "too little data to tell" in said[2]
 
 
+def test_a_front_that_is_of_no_use_is_proposed_nowhere(open_page, front, folder):  # noqa: F811
+    page = open_page(write_front_page(changed(front, trivial=True), folder / "trivial.html"))
+    assert "not usable" in page.locator("#now-title").inner_text()
+    assert "violation" in page.locator("#headline").get_attribute("class")
+    text = "No usable model: every model is constant."
+    conclusion = {"code": "no_usable_model", "text": text}
+    described = changed(front, trivial=True, conclusion=conclusion)
+    page = open_page(write_front_page(described, folder / "conclusion.html"))
+    assert page.locator("#headline").inner_text() == text
+
+
 def test_caveats_of_the_data_are_in_the_list(open_page, front, folder):  # noqa: F811
     leak = {"code": "leak", "level": "warning", "text": "note gives it away.", "data": {}}
     described = changed(front, data_caveats=[leak])

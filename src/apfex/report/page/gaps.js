@@ -74,7 +74,7 @@ function pointRow(point) {
     point.caveats.some(({ code }) => code === "violation") && "violation",
     isBaseline(point) && "starting point",
     point.caveats.some(({ code }) => code === "gap_grew") && "a gap grew",
-    point.point === D.chosen && CHOSEN[D.chosen_by],
+    point.point === D.chosen && chosenTag(),
   ].filter(Boolean);
   return el(
     "tr",

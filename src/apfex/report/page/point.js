@@ -14,7 +14,8 @@ function drawSummary(point) {
   const { headline, parts } = point.summary;
   const useless = D.conclusion && D.conclusion.code === "no_usable_model";
   $("headline").textContent = visible(useless ? D.conclusion.text : headline);
-  $("headline").className = `headline ${VERDICTS[worstVerdict(point)].css}`;
+  const css = useless || D.trivial ? "violation" : VERDICTS[worstVerdict(point)].css;
+  $("headline").className = `headline ${css}`;
   $("summary").replaceChildren(
     ...parts.map(({ title, text }) => el("div", {}, el("dt", {}, title), el("dd", {}, sentence(text)))),
   );
@@ -163,10 +164,11 @@ const CHOSEN = {
   nearest: "comes closest to your limit",
   hand: "chosen by hand",
 };
+const chosenTag = () => (D.trivial ? "not usable" : CHOSEN[D.chosen_by]);
 function drawPoint() {
   const point = current();
   const tags = [
-    point.point === D.chosen && CHOSEN[D.chosen_by],
+    point.point === D.chosen && chosenTag(),
     isBaseline(point) && "starting point",
     point.trivial && "trivial",
     point.near_constant && "near constant",
