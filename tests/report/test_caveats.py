@@ -108,7 +108,7 @@ def test_a_gap_that_grew_against_the_starting_point_is_told(decide, before, afte
             f"({now['lower']:.3f} to {now['upper']:.3f}), there {then['gap']:.3f} "
             f"({then['lower']:.3f} to {then['upper']:.3f})."
             + is_new
-            * " It is now surely above the tolerance."
+            * " It now surely exceeds the limit."
         )
 
 
@@ -122,7 +122,7 @@ def test_a_gap_that_is_above_the_tolerance_only_now_is_told(decide):
     assert (then["verdict"], now["verdict"]) == ("inconclusive", "violation")
     assert now["lower"] < then["gap"] < now["gap"]
     texts = [one["text"] for one in coded(points[1], "gap_grew")]
-    assert any(text.endswith("It is now surely above the tolerance.") for text in texts)
+    assert any(text.endswith("It now surely exceeds the limit.") for text in texts)
 
 
 def test_a_gap_below_the_tolerance_that_surely_grew_is_told(decide):

@@ -140,7 +140,7 @@ def test_caveats_call_labels_what_words_say():
         clf, people.X, y, sensitive_features=people.sensitive, words={0: "no", 1: "yes"}
     )
     texts = [one["text"] for point in described["points"] for one in point["caveats"]]
-    assert any("“no” for everybody" in text for text in texts)
+    assert any("giving “no” to everybody" in text for text in texts)
 
 
 def test_names_are_plain_where_they_can_be(front):
@@ -236,7 +236,7 @@ def test_a_trivial_point_is_told_and_compared_with_nobody(front):
     described = describe_front(clf, new.X, new.y, sensitive_features=new.sensitive)
     assert described["baseline"] == 1
     assert described["points"][0]["trivial"]
-    assert described["points"][0]["caveats"][0]["code"] == "trivial"
+    assert "trivial" in [one["code"] for one in described["points"][0]["caveats"]]
     assert described["points"][1]["tally"]["gained"] == 0
     expected = clf.compare(1, 0, new.X)["gained"].sum()
     assert described["points"][0]["tally"]["gained"] == expected

@@ -20,7 +20,9 @@ PREDICT_EXAMPLES = options.examples(
     "apfex predict apfex-people new.parquet --point 3 --out decided.parquet",
     "apfex predict apfex-people new.csv --out - | head",
 )
-REPORT_EXAMPLES = options.examples("apfex report apfex-adult")
+REPORT_EXAMPLES = options.examples(
+    "apfex report apfex-adult", "apfex report apfex-adult --decision decision.json"
+)
 RERUN_EXAMPLES = options.examples(
     "apfex rerun apfex-adult/run.json",
     "apfex rerun apfex-people/run.json --data moved/people.csv --out again",
@@ -81,12 +83,19 @@ def predict(
     screen.finish({"run": str(found.folder), **asdict(done)})
 
 
-def report(run: options.Run, json: options.Json = False) -> None:
+def report(
+    run: options.Run,
+    decision: Annotated[
+        Path | None,
+        typer.Option(help="decision.json that the page has saved; kept and shown.", metavar="FILE"),
+    ] = None,
+    json: options.Json = False,
+) -> None:
     """Write the page of a run again, from what the run has stored."""
     from apfex.runs import Run, rewrite_report
 
     screen = Screen(json)
-    found = rewrite_report(run)
+    found = rewrite_report(run, decision=decision)
     assert found.folder is not None
     page = found.folder / "report.html"
     page = page.absolute()

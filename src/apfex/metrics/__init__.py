@@ -1,5 +1,11 @@
 """How good and how fair decisions are: performance, gaps between groups, and their statistics."""
 
+from apfex.metrics._constant import (
+    NEAR_CONSTANT,
+    best_constant,
+    error_of_counts,
+    gain_share,
+)
 from apfex.metrics._criteria import CRITERIA, TITLES, read_criteria
 from apfex.metrics._gaps import (
     accuracy_gap,

@@ -1,4 +1,4 @@
-"""Caveats: why a point may not be trusted, and what to know of the rows."""
+"""Caveats: why a model may not be trusted, and what to know of the rows. One list for all."""
 
 from __future__ import annotations
 
@@ -10,11 +10,19 @@ import numpy as np
 
 from apfex.auditing import Audit, worst_first
 from apfex.front import Point
+from apfex.metrics import NEAR_CONSTANT
 from apfex.plain import printable
+from apfex.report._constant import Gain
 from apfex.report._rates import title_of
 
 _NEARLY_ALL = 0.995
 _NAMED = 5
+
+REMEDY = (
+    "rank the models by balanced accuracy (--scoring balanced_accuracy), give the costs of the two "
+    "kinds of error (--cost), or fix the share of people that is selected (--selection-rate)"
+)
+"""What to do about a front that is trivial."""
 
 Gaps = Mapping[str, Mapping[str, Any]]
 """By criterion: ``gap``, its interval, its verdict, and the ``groups`` with enough rows."""
@@ -28,8 +36,9 @@ class Caveat:
     Attributes
     ----------
     code : str
-        What it is, for programs: "trivial", "levelled_down", "constant", "no_better", "violation",
-        "gap_grew", "flattered", "seen_rows", "group_thresholds", or "note".
+        What it is, for programs: "trivial_front", "trivial", "constant", "no_better",
+        "near_constant", "violation", "levelled_down", "gap_grew", "flattered", "seen_rows",
+        "group_thresholds", "note"; and those of the data, as "leak".
     level : {"warning", "note"}
         Whether it speaks against the point, or only helps to read its figures.
     text : str
@@ -78,37 +87,51 @@ def caveats_of_search(point: Point, levelled: list[str], baseline: int) -> list[
 
 
 def caveats_of_decisions(
-    decided: np.ndarray,
-    error: float,
-    y: np.ndarray,
-    weight: np.ndarray | None,
-    labels: Sequence[str],
+    shares: np.ndarray, gain: Gain | None, labels: Sequence[str]
 ) -> list[Caveat]:
-    """Whether decisions of these rows are as good as none; labels are in words.
+    """Whether decisions of these rows are as good as none, or nearly; labels are in words.
 
+    Parameters
+    ----------
+    shares : array of shape [c]
+        Of the rows that get each label, by weight.
+    gain : Gain, optional
+        Against the constant decision; None where there are no labels to compare with.
+
+    Notes
+    -----
     These are facts of the rows at hand, shown as such. Whether a point is *trivial* was settled
     by the validation rows (:func:`apfex.metrics.is_trivial`).
     """
-    shares = _shares(decided, weight, len(labels))
     if shares.max() >= _NEARLY_ALL:
         text = (
             f"{100 * shares.max():.1f}% of these rows get one label, "
             f"“{labels[int(shares.argmax())]}”: gaps are small for want of decisions."
         )
         return [_warning("constant", text)]
-    truth = _shares(y, weight, len(labels))
-    constant = 1 - float(truth.max())
-    if error < constant:
+    if gain is None:
+        return []
+    constant = gain.constant
+    if gain.size <= 0:
+        text = (
+            f"No more accurate on these rows than giving “{constant.label}” to everybody: its "
+            f"{constant.kind} is {100 * gain.error:.1f}%, that of the constant decision "
+            f"{100 * constant.ranked:.1f}%."
+        )
+        return [_warning("no_better", text)]
+    if not gain.near_constant:
         return []
     text = (
-        f"No more accurate on these rows than “{labels[int(truth.argmax())]}” for everybody, "
-        f"which is wrong for {100 * constant:.1f}%."
+        f"Little better than giving “{constant.label}” to everybody: its {constant.kind} is "
+        f"{100 * gain.error:.1f}%, that of the constant decision {100 * constant.ranked:.1f}%, "
+        f"that of the best model {100 * gain.best:.1f}%. It closes {100 * gain.share:.0f}% of "
+        f"the way; less than {100 * NEAR_CONSTANT:.0f}% is flagged."
     )
-    return [_warning("no_better", text)]
+    return [_warning("near_constant", text, gain=gain.size, share=gain.share)]
 
 
 def caveats_of_verdicts(audit: Audit) -> list[Caveat]:
-    """Gaps of any grouping that are surely above the tolerance, one caveat a criterion."""
+    """Gaps of any grouping that surely exceed the limit, one caveat a criterion."""
     found = []
     worst: Any = worst_first(audit.gaps)
     for name in audit.settings.criteria:
@@ -118,15 +141,15 @@ def caveats_of_verdicts(audit: Audit) -> list[Caveat]:
         first, *others = above.to_dict("records")
         also = f", and by {', '.join(row['by'] for row in others)}" if others else ""
         text = (
-            f"The gap in {title_of(name).lower()} is surely above the tolerance "
-            f"{audit.settings.tolerance:g}: {_interval(first)} by {first['by']}{also}."
+            f"Violation: the gap in {title_of(name).lower()} surely exceeds the limit of "
+            f"{audit.settings.tolerance:g}. It is {_interval(first)} by {first['by']}{also}."
         )
         found.append(_warning("violation", text, criterion=name, by=first["by"], gap=first["gap"]))
     return found
 
 
 def caveats_of_growth(gaps: Gaps, before: Gaps, baseline: int) -> list[Caveat]:
-    """Gaps that are larger than at the starting point: surely, or above the tolerance only now.
+    """Gaps that are larger than at the starting point: surely, or above the limit only now.
 
     Parameters
     ----------
@@ -138,7 +161,7 @@ def caveats_of_growth(gaps: Gaps, before: Gaps, baseline: int) -> list[Caveat]:
         now, then = gaps[name], before[name]
         is_new = now["verdict"] == "violation" != then["verdict"]
         if now["lower"] > then["gap"] or (is_new and now["gap"] > then["gap"]):
-            above = " It is now surely above the tolerance." if is_new else ""
+            above = " It now surely exceeds the limit." if is_new else ""
             text = (
                 f"The gap in {title_of(name).lower()} is larger than at point {baseline}: "
                 f"{_interval(now)}, there {_interval(then)}.{above}"
@@ -174,12 +197,20 @@ def caveats_of_validation(gaps: Gaps, validation: Gaps) -> list[Caveat]:
     return found
 
 
-def caveats_of_front(*, fresh: bool, group_thresholds: bool) -> list[Caveat]:
+def caveats_of_front(
+    *, fresh: bool, group_thresholds: bool, is_trivial: bool = False
+) -> list[Caveat]:
     """What holds for every point of a front."""
     found = []
+    if is_trivial:
+        text = (
+            "Every model that was found gives (nearly) everybody the same decision, or is no "
+            f"better than that: none is of use. Train again: {REMEDY}."
+        )
+        found.append(_warning("trivial_front", text))
     if not fresh:
         text = (
-            "Measured on rows that the points were fitted to or chosen by: errors and gaps look "
+            "Measured on rows that the models were trained on or chosen by: errors and gaps look "
             "smaller than they are. Measure it on rows that fit has not seen."
         )
         found.append(_warning("seen_rows", text))
@@ -203,8 +234,3 @@ def _warning(code: str, text: str, **data: Any) -> Caveat:
 
 def _interval(gap: Mapping[str, Any]) -> str:
     return f"{gap['gap']:.3f} ({gap['lower']:.3f} to {gap['upper']:.3f})"
-
-
-def _shares(codes: np.ndarray, weight: np.ndarray | None, n_labels: int) -> np.ndarray:
-    counted = np.bincount(codes, weight, n_labels)
-    return counted / counted.sum()

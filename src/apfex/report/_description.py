@@ -12,6 +12,7 @@ import numpy as np
 from apfex.auditing import VERDICTS, Audit
 from apfex.plain import jsonable
 from apfex.report._caveats import Caveat
+from apfex.report._constant import Gain
 from apfex.report._groupings import (
     Grouping,
     describe_groupings,
@@ -45,7 +46,7 @@ class Shown:
         """What fits, of the audits of one or more points and their rates."""
         listed = list_rates(audits[0], rates[0], favorable, labels)
         groupings = read_groupings(audits[0])
-        gaps = [gap for audit in audits for gap in _describe_gaps(audit)]
+        gaps = [gap for audit in audits for gap in describe_gaps(audit)]
         groups = shown_groups(groupings, rates, [rate["key"] for rate in listed], gaps)
         return Shown(favorable, labels, groupings, groups, listed)
 
@@ -95,18 +96,25 @@ def describe(
 
 
 def describe_decisions(
-    audit: Audit, rates: Rates, shown: Shown, caveats: Sequence[Caveat]
+    audit: Audit,
+    rates: Rates,
+    shown: Shown,
+    caveats: Sequence[Caveat],
+    gain: Gain | None,
 ) -> dict[str, Any]:
     """What a page shows of any decisions, of a point or of another model."""
     return {
         "share_favored": audit.share_favored,
-        "gaps": _describe_gaps(audit),
+        "gain": None if gain is None else gain.size,
+        "gain_share": None if gain is None else gain.share,
+        "near_constant": gain is not None and gain.near_constant,
+        "gaps": describe_gaps(audit),
         "rates": describe_rates(rates, [rate["key"] for rate in shown.rates], shown.groups),
         "caveats": [asdict(caveat) for caveat in caveats],
     }
 
 
-def _describe_gaps(audit: Audit) -> list[dict[str, Any]]:
+def describe_gaps(audit: Audit) -> list[dict[str, Any]]:
     """Gaps of every criterion and grouping, with the two groups that make each."""
     return [
         {**row, "ends": audit.ends(row["criterion"], row["by"]).to_dict("records")}
@@ -120,6 +128,7 @@ _GAP = {
     **dict.fromkeys(("criterion", "by", "verdict"), str),
     **dict.fromkeys(("gap", "lower", "upper", "noise_floor", "p_adjusted"), _NUMBER),
     "ends": [{"group": str, "rate": _NUMBER}],
+    **dict.fromkeys(("groups_compared", "groups"), int),
 }
 _COLUMN = {"rate": [_NUMBER], "lower": [_NUMBER], "upper": [_NUMBER], "few": [int]}
 _CHANGE = {
@@ -128,12 +137,16 @@ _CHANGE = {
     "net_share": [_NUMBER],
     "direction": [_NUMBER],
 }
+_CAVEAT = {"code": str, "level": str, "text": str, "data": Mapping}
+_DECISION = {"point": (int, NoneType), "name": str, "date": str, "reason": str}
 _POINT = {
     "point": int,
-    "share_favored": _NUMBER,
+    **dict.fromkeys(("share_favored", "gain", "gain_share"), _NUMBER),
+    "near_constant": bool,
+    "summary": {"headline": str, "parts": [{"title": str, "text": list}]},
     "gaps": [_GAP],
     "rates": Mapping,
-    "caveats": [{"code": str, "level": str, "text": str, "data": Mapping}],
+    "caveats": [_CAVEAT],
 }
 _POINT_OF_FRONT = {
     **dict.fromkeys(("error", "error_lower", "error_upper", "balanced_error"), _NUMBER),
@@ -163,7 +176,7 @@ _PAGE = {
         {
             "by": str,
             "attributes": [str],
-            "groups": [{"name": str, "values": (list, NoneType), "rows": _NUMBER}],
+            "groups": [{"name": str, "values": [str], "rows": _NUMBER}],
             "left_out": int,
         }
     ],
@@ -194,6 +207,10 @@ def check_described(described: Mapping[str, Any], *, is_front: bool) -> None:
     _check(described, {} if is_front else _AUDIT_ONLY, "")
     if described.get("history") is not None:
         _check(described["history"], _HISTORY, "history")
+    if described.get("decision") is not None:
+        _check(described["decision"], _DECISION, "decision")
+    for place, caveat in enumerate(described.get("data_caveats") or ()):
+        _check(caveat, _CAVEAT, f"data_caveats[{place}]")
     if described.get("names") is not None:
         _check(described["names"], dict.fromkeys(described["names"], str), "names")
     for name in ("criteria", "rates", "groupings", "points"):

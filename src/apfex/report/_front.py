@@ -12,10 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 from apfex.auditing import Audit
 from apfex.estimator import APFExClassifier, AuditRows, read_audit_rows
 from apfex.metrics import read_criteria
+from apfex.report._calibration import measure_calibration
+from apfex.report._caveats import Caveat
+from apfex.report._constant import Constant
 from apfex.report._description import FRONT, Shown, describe
 from apfex.report._history import describe_history
-from apfex.report._point import MeasuredPoint, describe_point, measure_point
+from apfex.report._point import MeasuredPoint, Others, describe_point, measure_point
 from apfex.report._rates import labels_in_words
+from apfex.report._summary import Choice
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +42,8 @@ def describe_front(
     history: pd.DataFrame | None = None,
     objectives: Sequence[str] | None = None,
     fresh: bool = True,
+    caveats: Sequence[Caveat] = (),
+    run: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Measure every point of a front on rows that ``fit`` has not seen.
 
@@ -60,6 +66,10 @@ def describe_front(
         Names of the losses in ``history``.
     fresh : bool
         False where ``fit`` has seen these rows; every point then carries a warning.
+    caveats : sequence of Caveat
+        What else is to be known of every point, as what was found in the data.
+    run : mapping, optional
+        How it was made, for the section of that name: texts, numbers, lists and mappings.
 
     Returns
     -------
@@ -110,6 +120,8 @@ def describe_front(
         history=history,
         objectives=objectives,
         fresh=fresh,
+        caveats=caveats,
+        run=run,
     )
 
 
@@ -162,7 +174,8 @@ def measure_front(
     given = None if clf.fitted_.groups is None else sensitive_features
     decided = np.searchsorted(clf.classes_, clf.decide_all(X, sensitive_features=given))
     points = [measure_point(rows, place, codes) for place, codes in enumerate(decided)]
-    return MeasuredFront(clf, rows, points)
+    calibration = measure_calibration(clf, rows, X, given)
+    return MeasuredFront(clf, rows, points, calibration)
 
 
 @final
@@ -173,6 +186,7 @@ class MeasuredFront:
     _clf: APFExClassifier
     _rows: AuditRows
     _points: list[MeasuredPoint]
+    _calibration: dict[str, Any] | None = None
 
     @property
     def audits(self) -> list[Audit]:
@@ -189,6 +203,8 @@ class MeasuredFront:
         history: pd.DataFrame | None = None,
         objectives: Sequence[str] | None = None,
         fresh: bool = True,
+        caveats: Sequence[Caveat] = (),
+        run: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """What a page shows of it; see :func:`describe_front`."""
         clf, rows, points = self._clf, self._rows, self._points
@@ -196,7 +212,20 @@ class MeasuredFront:
         rates = [one.rates for one in points]
         shown = Shown.of(self.audits, rates, labels[rows.favorable], labels)
         baseline = next((place for place, one in enumerate(clf.front_) if not one.trivial), 0)
-        told = [describe_point(clf, rows, one, points[baseline], shown, fresh) for one in points]
+        by, worst = clf.front_.by, getattr(clf.front_, "constant_error", np.nan)
+        constant = Constant.of(self.audits[0], labels, shown.favorable, by, worst)
+        losses = [_ranked(clf, one) for one in points]
+        others = Others(points[baseline], constant, losses, tuple(caveats), fresh)
+        bounds, chosen_by = _bounds(clf), _chosen_by(clf)
+        is_trivial = all(point.trivial for point in clf.front_) or others.is_useless
+        choices = [
+            _choice(clf, place, baseline, bounds, chosen_by, is_trivial)
+            for place in range(len(points))
+        ]
+        told = [
+            describe_point(clf, rows, one, others, shown, choice)
+            for one, choice in zip(points, choices, strict=True)
+        ]
         parts = {
             "title": title or "Front of accuracy and fairness",
             "source": source,
@@ -204,12 +233,24 @@ class MeasuredFront:
             "fresh": fresh,
             "classes": labels,
             "chosen": clf.point_,
-            "chosen_by": _chosen_by(clf),
+            "chosen_by": chosen_by,
+            "trivial": is_trivial,
             "baseline": baseline,
+            "without_goal": _is_without_goal(clf, baseline),
+            "constant": None if constant is None else self._constant(constant, labels),
+            "calibration": self._calibration,
+            "run": None if run is None else dict(run),
             "history": _history(clf, history, objectives),
         }
         aims = {"ranked_by": clf.scoring, "grouping": clf.grouping, "max_gap": clf.max_gap}
         return describe(FRONT, self.audits[0], shown, told, parts, aims)
+
+    def _constant(self, constant: Constant, labels: Sequence[str]) -> dict[str, Any]:
+        """The constant decision with the gaps that it has on the same groups."""
+        rows = self._rows
+        decided = np.full(len(rows.y), labels.index(constant.label))
+        gaps: Any = rows.audit(decided).gaps
+        return constant.describe(gaps[["criterion", "by", "gap"]].to_dict("records"))
 
 
 def _history(
@@ -221,15 +262,56 @@ def _history(
     return describe_history(history, objectives)
 
 
+def _bounds(clf: APFExClassifier) -> dict[str, float]:
+    """The limits that the proposed point was chosen by, for each criterion."""
+    given: Any = clf.max_gap
+    if isinstance(given, Mapping):
+        return {read_criteria(name)[0]: bound for name, bound in given.items()}
+    same: Any = dict.fromkeys(clf.front_[0].gaps, given)
+    return same
+
+
 def _chosen_by(clf: APFExClassifier) -> str:
     """Whether the point that ``predict`` uses is that of ``max_gap``, the nearest, or another."""
-    given = clf.max_gap
-    bounds = (
-        {read_criteria(name)[0]: bound for name, bound in given.items()}
-        if isinstance(given, Mapping)
-        else dict.fromkeys(clf.front_[0].gaps, given)
-    )
+    bounds = _bounds(clf)
     within = clf.front_.choose(bounds)
     if within is not None:
         return "bounds" if clf.point_ == within else "hand"
     return "nearest" if clf.point_ == clf.front_.nearest(bounds) else "hand"
+
+
+def _choice(
+    clf: APFExClassifier,
+    place: int,
+    baseline: int,
+    bounds: Mapping[str, float],
+    by: str,
+    is_trivial: bool,
+) -> Choice:
+    return Choice(
+        place=place,
+        chosen=clf.point_,
+        baseline=baseline,
+        by=by,
+        bounds=bounds,
+        gaps={name: clf.front_[place].gaps[name].gap for name in bounds},
+        is_trivial=is_trivial,
+        without_goal=_is_without_goal(clf, baseline),
+    )
+
+
+def _ranked(clf: APFExClassifier, one: MeasuredPoint) -> float:
+    """The loss that ranks points: on the rows at hand, or on the validation rows if only there."""
+    known = {"error": one.error, "balanced_error": one.balanced_error}
+    point: Any = clf.front_[one.place]
+    return known[clf.front_.by] if clf.front_.by in known else float(point.loss)
+
+
+def _is_without_goal(clf: APFExClassifier, place: int) -> bool:
+    """Whether a point was surely trained without any fairness goal: its gaps weighed nothing."""
+    history: Any = clf.history_
+    if history is None or "member" not in history:
+        return False
+    own = history[history["member"] == clf.front_[place].member]
+    weights = own[[name for name in own if name.startswith("weight") and name != "weight0"]]
+    return len(own) > 0 and bool((weights == 0).all(axis=None))

@@ -125,7 +125,7 @@ def describe_groupings(
 ) -> list[dict[str, Any]]:
     """Groupings as plain values; ``left_out`` counts groups that are not shown.
 
-    ``values`` are for maps of one attribute or two, and null where there are more.
+    ``values`` are those of the attributes, as they are shown.
     """
     return [
         {
@@ -134,7 +134,7 @@ def describe_groupings(
             "groups": [
                 {
                     "name": grouping.names[g],
-                    "values": grouping.values[g] if len(grouping.attributes) <= 2 else None,
+                    "values": grouping.values[g],
                     "rows": grouping.rows[g],
                 }
                 for g in shown[grouping.by].tolist()

@@ -7,7 +7,7 @@ import hashlib
 import html
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,12 @@ from apfex.auditing import Audit
 from apfex.persistence import write_text_atomically
 from apfex.plain import jsonable
 from apfex.report._audit import describe_audit
+from apfex.report._caveats import Caveat
 from apfex.report._description import AUDIT, FRONT, SCHEMA_VERSION, check_described
 
 _SCRIPTS = (
     "base",
+    "export",
     "marks",
     "point",
     "plot",
@@ -29,7 +31,10 @@ _SCRIPTS = (
     "groups",
     "compare",
     "lines",
+    "calibration",
     "audit",
+    "made",
+    "decision",
     "start",
 )
 """Read one after the other in one scope."""
@@ -89,6 +94,9 @@ def write_audit_page(
     title: str | None = None,
     source: str | None = None,
     command: str | None = None,
+    caveats: Sequence[Caveat] = (),
+    run: Mapping[str, Any] | None = None,
+    decision: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write the page of an audit.
 
@@ -99,6 +107,12 @@ def write_audit_page(
         Where to; a file there is replaced once the new one is whole.
     title, source, command : str, optional
         What the page is called, where its rows come from, and what made it.
+    caveats : sequence of Caveat
+        What else is to be known, as what was found in the data.
+    run : mapping, optional
+        How it was made, for the section of that name.
+    decision : mapping, optional
+        Who signed for it, and why: what ``decision.json`` holds.
 
     Returns
     -------
@@ -117,7 +131,11 @@ def write_audit_page(
     """
     if not isinstance(audit, Audit):
         raise TypeError(f"audit must be an Audit, got {type(audit).__name__}.")
-    described = describe_audit(audit, title=title, source=source, command=command)
+    described = describe_audit(
+        audit, title=title, source=source, command=command, caveats=caveats, run=run
+    )
+    if decision is not None:
+        described["decision"] = dict(decision)
     return write_text_atomically(path, page_of(described))
 
 

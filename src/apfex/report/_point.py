@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -14,6 +15,7 @@ from apfex.front import Point
 from apfex.groups import Groups, grouping_name
 from apfex.metrics import balanced_accuracy, levelled_down
 from apfex.report._caveats import (
+    Caveat,
     Gaps,
     caveats_of_decisions,
     caveats_of_front,
@@ -23,9 +25,11 @@ from apfex.report._caveats import (
     caveats_of_validation,
     caveats_of_verdicts,
 )
+from apfex.report._constant import Constant, Gain, shares_of
 from apfex.report._description import Shown, describe_decisions
 from apfex.report._groupings import Grouping
 from apfex.report._rates import Rates, rates_of
+from apfex.report._summary import Choice, summarize_point
 
 _MORE_RATES = ("dp", "tpr", "fpr", "ppv", "accuracy")
 """Shown whatever the criteria are."""
@@ -41,11 +45,38 @@ class MeasuredPoint:
     decided: np.ndarray
     audit: Audit
     rates: Rates
+    balanced_error: float
 
     @property
     def error(self) -> float:
         """Share of rows that are decided wrongly, by weight."""
         return float(1 - self.rates["accuracy", None].rate[0])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Others:
+    """What a point is seen against: the starting point, the constant decision, the best point.
+
+    ``losses`` are those that rank the points; ``caveats`` those of all points, as of the data.
+    """
+
+    baseline: MeasuredPoint
+    constant: Constant | None
+    losses: Sequence[float]
+    caveats: Sequence[Caveat]
+    fresh: bool
+
+    def gain(self, one: MeasuredPoint) -> Gain | None:
+        """Of a point over the constant decision."""
+        if self.constant is None:
+            return None
+        return Gain(self.constant, self.losses[one.place], min(self.losses))
+
+    @property
+    def is_useless(self) -> bool:
+        """Whether no point is better than the constant decision."""
+        return self.constant is not None and min(self.losses) >= self.constant.ranked
 
 
 def measure_point(rows: AuditRows, place: int, decided: np.ndarray) -> MeasuredPoint:
@@ -59,19 +90,21 @@ def measure_point(rows: AuditRows, place: int, decided: np.ndarray) -> MeasuredP
         # takes time, and only rates and their intervals are wanted here.
         untested = replace(settings, criteria=more, min_count=np.inf)
         rates |= rates_of(audit_counts(counts, untested), min_count=settings.min_count)
-    return MeasuredPoint(place, decided, audit, rates)
+    balanced = 1 - balanced_accuracy(rows.y, decided, sample_weight=rows.weight)
+    return MeasuredPoint(place, decided, audit, rates, float(balanced))
 
 
 def describe_point(
     clf: APFExClassifier,
     rows: AuditRows,
     one: MeasuredPoint,
-    baseline: MeasuredPoint,
+    others: Others,
     shown: Shown,
-    fresh: bool,
+    choice: Choice,
 ) -> dict[str, Any]:
     """Figures of the rows at hand, and those of the validation rows."""
     point, audit, right = clf.front_[one.place], one.audit, one.rates["accuracy", None]
+    baseline, gain = others.baseline, others.gain(one)
     before, after = (measured.decided == rows.favorable for measured in (baseline, one))
     changes = changes_between(before, after, rows.crossing, shown.groupings)
     crossing, confidence = shown.groupings[-1], audit.settings.confidence
@@ -81,31 +114,59 @@ def describe_point(
     levelled = [name for name, lost in zip(crossing.names, down, strict=True) if lost]
     validation = validation_gaps(point, audit.settings.min_count)
     gaps = _aimed_gaps(clf, audit)
+    shares = shares_of(one.decided, rows.weight, len(shown.labels))
     caveats = [
-        *caveats_of_search(point, levelled, baseline.place),
-        *caveats_of_decisions(one.decided, one.error, rows.y, rows.weight, shown.labels),
+        *caveats_of_front(
+            fresh=others.fresh,
+            group_thresholds=clf.group_thresholds,
+            is_trivial=choice.is_trivial,
+        ),
         *caveats_of_verdicts(audit),
+        *caveats_of_search(point, levelled, baseline.place),
+        *caveats_of_decisions(shares, gain, shown.labels),
         *caveats_of_growth(gaps, _aimed_gaps(clf, baseline.audit), baseline.place),
         *caveats_of_validation(gaps, validation),
-        *caveats_of_front(fresh=fresh, group_thresholds=clf.group_thresholds),
+        *others.caveats,
         *caveats_of_notes(audit),
     ]
+    told = describe_decisions(audit, one.rates, shown, caveats, gain)
+    tally, worst = crossed.tally(confidence), audit.worst(_WORST).to_dict("records")
+    compared = {
+        "before": baseline.error,
+        "now": one.error,
+        "gaps": _both_gaps(baseline.audit, audit, crossing.by),
+        "tally": tally,
+        "rows": "test rows" if others.fresh else "rows that fit has seen",
+    }
     return {
-        **describe_decisions(audit, one.rates, shown, caveats),
+        **told,
+        "summary": summarize_point(
+            audit, told["gaps"], worst, gain, shown.favorable, choice, compared
+        ),
         "point": one.place,
         "error": one.error,
         "error_lower": 1 - right.upper[0],
         "error_upper": 1 - right.lower[0],
-        "balanced_error": 1 - balanced_accuracy(rows.y, one.decided, sample_weight=rows.weight),
+        "balanced_error": one.balanced_error,
         "trivial": point.trivial,
         "levelled_down": levelled,
-        "worst": audit.worst(_WORST).to_dict("records"),
-        "tally": crossed.tally(confidence),
+        "worst": worst,
+        "tally": tally,
         "changes": {
             by: change.take(shown.groups[by], confidence) for by, change in changes.items()
         },
         "validation": describe_validation(point, validation),
     }
+
+
+def _both_gaps(before: Audit, now: Audit, by: str) -> dict[str, tuple[float | None, float | None]]:
+    """Gaps of each criterion by one grouping, of two audits; None where it is not estimable."""
+    found: list[dict[str, float | None]] = []
+    for gaps in (before.gaps, now.gaps):
+        own: Any = gaps[gaps["by"] == by]
+        sizes = zip(own["criterion"], own["gap"], strict=True)
+        found.append({name: None if gap != gap else gap for name, gap in sizes})
+    return {name: (gap, found[1][name]) for name, gap in found[0].items()}
 
 
 def _aimed_gaps(clf: APFExClassifier, audit: Audit) -> Gaps:

@@ -23,6 +23,7 @@ from apfex.runs._folder import (
     AUDIT,
     REPORT,
     RUN,
+    decision_in,
     free_folder,
     new_folder,
     new_record,
@@ -108,6 +109,9 @@ class AuditRun:
             report_path(self.folder, path),
             title=f"Audit of {data['name']}",
             source=f"{data['name']}, {data['rows']:,} rows, sha256 {data['sha256'][:12]}",
+            run={"date": self.record["created"]}
+            | {name: self.record[name] for name in ("data", "settings", "versions")},
+            decision=decision_in(self.folder, None, data["sha256"]),
         )
 
     def save(self, folder: str | os.PathLike[str]) -> Path:

@@ -21,6 +21,7 @@ from apfex.runs._errors import RunError, RunWarning
 from apfex.runs._settings import fits
 
 MODEL, FRONT, AUDIT, REPORT, RUN = "model", "front.json", "audit.json", "report.html", "run.json"
+DECISION = "decision.json"
 KIND, SCHEMA_VERSION = "apfex.run", 1
 _PACKAGES = ("apfex", "numpy", "pandas", "pyarrow", "scikit-learn", "scipy", "torch")
 _TREES = ("xgboost", "xgboost-cpu")
@@ -135,6 +136,30 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def keep_decision(
+    decision: str | os.PathLike[str], folder: Path, n_points: int | None, sha256: str | None
+) -> None:
+    """Store a decision in the folder of the run that it is on, once it is checked."""
+    from apfex.persistence import write_json
+    from apfex.report import read_decision
+
+    if not Path(decision).is_file():
+        raise RunError(f"{{--decision}} must be a file, got {decision}.", found=decision)
+    found = read_decision(decision, n_points=n_points, sha256=sha256)
+    write_json(folder / DECISION, found)
+
+
+def decision_in(
+    folder: Path | None, n_points: int | None, sha256: str | None
+) -> dict[str, Any] | None:
+    """The decision that a folder holds, or None."""
+    from apfex.report import read_decision
+
+    if folder is None or not (folder / DECISION).exists():
+        return None
+    return read_decision(folder / DECISION, n_points=n_points, sha256=sha256)
 
 
 def read_record(

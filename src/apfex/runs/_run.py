@@ -26,8 +26,10 @@ from apfex.runs._folder import (
     REPORT,
     RUN,
     check_finished,
+    decision_in,
     free_folder,
     is_finished,
+    keep_decision,
     new_folder,
     read_record,
     report_path,
@@ -128,10 +130,16 @@ class Run:
         return tuple(Caveat(**caveat) for caveat in caveats_of(self.described))
 
     def report(self, path: str | os.PathLike[str] | None = None) -> Path:
-        """Write the page of the front; by default that of the folder again, by this version."""
+        """Write the page of the front; by default that of the folder again, by this version.
+
+        A decision that the folder holds is on it.
+        """
         from apfex.report import write_front_page
 
-        return write_front_page(self.described, report_path(self.folder, path))
+        points, data = len(self.described["points"]), self.record["data"]
+        decision = decision_in(self.folder, points, data["sha256"])
+        described = {**self.described, "decision": decision}
+        return write_front_page(described, report_path(self.folder, path))
 
     def predict(
         self,
@@ -349,13 +357,18 @@ def load_run(folder: str | os.PathLike[str]) -> Run:
     return Run(record, home)
 
 
-def rewrite_report(folder: str | os.PathLike[str]) -> Run | AuditRun:
-    """Write the page of a stored run or audit again, as after an update.
+def rewrite_report(
+    folder: str | os.PathLike[str], *, decision: str | os.PathLike[str] | None = None
+) -> Run | AuditRun:
+    """Write the page of a stored run or audit again, as after an update or a decision.
 
     Parameters
     ----------
     folder : path
         Of the run, or of its ``run.json``.
+    decision : path, optional
+        ``decision.json``, which a page has saved. It is kept in the folder, and its point, name,
+        date and reason are on the page from then on.
 
     Examples
     --------
@@ -365,5 +378,8 @@ def rewrite_report(folder: str | os.PathLike[str]) -> Run | AuditRun:
     """
     home, record = read_record(folder)
     run = Run(record, home) if record["command"] == "explore" else load_audit(home)
+    if decision is not None:
+        points = len(run.described["points"]) if isinstance(run, Run) else None
+        keep_decision(decision, home, points, record["data"]["sha256"])
     run.report()
     return run

@@ -3,34 +3,45 @@
 function drawWorst() {
   const { worst, share_favored: overall, worse_off: sure } = current();
   $("worst").hidden = worst.length === 0;
-  $("worst-about").textContent = sure === 0 ? "None of these is clearly worse off than all rows." : "";
+  const clear = sure === 1 ? "1 is" : `${count(sure)} are`;
+  $("worst-about").textContent =
+    sure === 0
+      ? "None of these is clearly worse off than all rows."
+      : `${clear} clearly worse off than all rows, and listed first; then the lowest rate first.`;
+  const isDriven = crossing.attributes.length > 1;
   const heads = [
-    "Group",
+    ...groupHeads(crossing),
     ["Rows", "number"],
     ["", "graph wide"],
     ["Favored", "number"],
     ...RATE_HEADS,
-    ["Driven by", "wide"],
+    "Clearly worse off",
+    ...(isDriven ? [["Driven by", "wide"]] : []),
   ];
   const lowest = Math.min(...worst.map((row) => row.lower));
   const highest = Math.max(overall, ...worst.map((row) => row.upper));
   const driver = (row) => [nameNode(row.driver), ` (others ${percent(row.others)})`];
-  const body = worst.slice(0, state.shownWorst).map((row) =>
+  const line = (row) =>
     el(
       "tr",
       {},
-      rowHead([nameNode(row.group), row.driver && narrowLine(["driven by ", driver(row)], "words")]),
+      groupCells(
+        crossing,
+        { name: row.group, values: row.values },
+        row.driver && narrowLine(["driven by ", driver(row)], "words"),
+      ),
       cell(count(row.count), "number"),
       rateCells(row.favored, row, overall, [lowest, highest]),
-      cell(row.driver ? driver(row) : "–", "wide"),
-    ),
-  );
+      cell(row.clearly_below ? "yes" : "not clearly"),
+      isDriven && cell(row.driver ? driver(row) : "–", "wide"),
+    );
+  const body = worst.slice(0, state.printed ? worst.length : state.shownWorst).map(line);
   $("worst-table").replaceChildren(
-    table("Groups that get the favorable label least", heads, body),
+    table("Groups that get the favorable label least", heads, body, { all: () => worst.map(line) }),
     ...moreButton(worst.length - body.length, "shownWorst"),
   );
 }
-const startWorst = () => view(["shownWorst"], drawWorst);
+const startWorst = () => view(["shownWorst", "printed"], drawWorst);
 
 function startThresholds() {
   if (!D.thresholds) return;
@@ -56,8 +67,8 @@ function startThresholds() {
 function drawThresholdTable(own) {
   const step = Math.max(1, Math.ceil(own.threshold.length / 11));
   const end = (name, rate) => (name ? [nameNode(name), ` ${percent(rate)}`] : "–");
-  const places = own.threshold.map((_, n) => n).filter((n) => n % step === 0);
-  const rows = places.map((n) =>
+  const places = own.threshold.map((_, n) => n);
+  const line = (n) =>
     el(
       "tr",
       {},
@@ -65,11 +76,11 @@ function drawThresholdTable(own) {
       cell(decimal(own.gap[n]), "number strong"),
       cell(end(own.lowest[n], own.lowest_rate[n])),
       cell(end(own.highest[n], own.highest_rate[n])),
-    ),
-  );
+    );
+  const rows = places.filter((n) => n % step === 0).map(line);
   const heads = [["Threshold", "number"], ["Gap", "number"], "Lowest group", "Highest group"];
   $("thresholds-table").replaceChildren(
-    table("Gaps at some thresholds", heads, rows, { css: "numbered" }),
+    table("Gaps at some thresholds", heads, rows, { css: "numbered", all: () => places.map(line) }),
   );
 }
 
@@ -86,7 +97,7 @@ function startPlan() {
   const rows = D.plan.map((one) => {
     const settled = known(one.more_rows);
     const need = ({ group, more_rows: more }) => el("div", {}, nameNode(group), ` +${count(more)}`);
-    const who = () => (settled ? one.groups.slice(0, 3).map(need) : "the gap lies at the tolerance");
+    const who = () => (settled ? one.groups.slice(0, 3).map(need) : "the gap lies at the limit");
     const verdict = () => {
       if (!settled) return "–";
       return one.expected in VERDICTS ? badge(one.expected) : one.expected;

@@ -42,22 +42,19 @@ const svg = (tag, attributes, ...children) =>
 const shownNames = new Map(Object.entries(D.names || {}));
 const shownName = (name) => visible(shownNames.get(name) ?? name);
 
-/* A name from data: cut where it is long, whole when pointed at, in its own direction. */
-function nameNode(text, kind = "") {
+const LONG_WORD = /\S{25}/;
+/* A name from data: whole, on as many lines as it needs, in its own direction. */
+function nameNode(text) {
   const shown = shownName(text);
-  return el("bdi", { class: `name ${kind}`.trim(), title: shown }, shown);
+  return el("bdi", { class: LONG_WORD.test(shown) ? "name long" : "name", title: shown }, shown);
 }
 /* The same within a line of text that is no element, such as a label for a screen reader. */
-function nameText(text, most = 80) {
-  const marks = [...shownName(text)];
-  const cut = marks.length > most ? marks.slice(0, most - 1).join("") + "…" : marks.join("");
-  return `\u2068${cut}\u2069`;
-}
+const nameText = (text) => `\u2068${shownName(text)}\u2069`;
 /* Attributes of a grouping; one that could be read as several is quoted. */
 const attributeName = (name) => (/ [x×] /.test(` ${name} `) ? `“${name}”` : name);
 const attributesOf = (by) => groupingOf.get(by).attributes.map(attributeName).join(" × ");
 const groupingName = (by) => nameNode(attributesOf(by));
-const byText = (by) => nameText(attributesOf(by), 60);
+const byText = (by) => nameText(attributesOf(by));
 
 const known = (value) => value !== null && value !== undefined && Number.isFinite(value);
 const percent = (value, digits = 1) => (known(value) ? `${(100 * value).toFixed(digits)}%` : "–");
@@ -75,10 +72,10 @@ const plural = (n, one, many = one + "s") => `${count(n)} ${n === 1 ? one : many
 
 /* The most alarming first, as everywhere. */
 const VERDICTS = {
-  violation: { mark: "✕", css: "violation", says: "above the tolerance" },
-  inconclusive: { mark: "?", css: "inconclusive", says: "not settled by these rows" },
-  "not estimable": { mark: "–", css: "unknown", says: "not estimable from these rows" },
-  "within tolerance": { mark: "✓", css: "within", says: "within the tolerance" },
+  violation: { mark: "✕", css: "violation" },
+  inconclusive: { mark: "?", css: "inconclusive" },
+  "not estimable": { mark: "–", css: "unknown" },
+  "within tolerance": { mark: "✓", css: "within" },
 };
 function badge(verdict) {
   const { mark, css } = VERDICTS[verdict];
@@ -93,22 +90,30 @@ function badge(verdict) {
 const gapOf = (point, criterion, by) =>
   point.gaps.find((gap) => gap.criterion === criterion && gap.by === by);
 
-/* Heads are labels, or pairs of a label and its classes. */
+/* Heads are labels, or pairs of a label and its classes. Its button saves all rows as CSV; where
+   only some are shown, options.all gives them all. */
 function table(caption, heads, rows, options = {}) {
   const head = heads.map((one) => {
     const [label, css] = Array.isArray(one) ? one : [one];
     return el("th", { scope: "col", class: css || null }, label);
   });
+  const onclick = () => saveTable(caption, head, options.all ? options.all() : rows);
+  const label = `Save as CSV: ${caption}`;
   return el(
     "div",
-    { class: "scroll", role: "region", tabindex: "0", "aria-label": caption },
+    { class: "table" },
     el(
-      "table",
-      { class: options.css || null },
-      el("caption", { class: options.showCaption ? null : "hidden-text" }, caption),
-      el("thead", {}, el("tr", {}, head)),
-      el("tbody", {}, rows),
+      "div",
+      { class: "scroll", role: "region", tabindex: "0", "aria-label": caption },
+      el(
+        "table",
+        { class: options.css || null },
+        el("caption", { class: options.showCaption ? null : "hidden-text" }, caption),
+        el("thead", {}, el("tr", {}, head)),
+        el("tbody", {}, rows),
+      ),
     ),
+    el("button", { type: "button", class: "csv no-print", "aria-label": label, onclick }, "Save as CSV"),
   );
 }
 const cell = (content, css) => el("td", { class: css || null }, content);
@@ -138,6 +143,7 @@ const state = {
   shownChanges: 12,
   shownGroups: 12,
   shownWorst: 10,
+  printed: false,
 };
 const views = [];
 function view(depends, draw) {
@@ -152,3 +158,24 @@ function choose(patch) {
   }
 }
 const current = () => D.points[state.point];
+
+/* The error that ranks models. */
+const isBalanced = D.settings.ranked_by === "balanced_accuracy";
+const rankedBy = isBalanced ? "balanced error" : "error";
+const rankedError = (one) => (isBalanced ? one.balanced_error : one.error);
+/* The constant decision: one label for everybody. */
+const CONSTANT = D.constant && `“${visible(D.constant.label)}” for everybody`;
+const constantGap = (criterion, by) => {
+  const found = D.constant && D.constant.gaps.find((gap) => gap.criterion === criterion && gap.by === by);
+  return found ? found.gap : null;
+};
+
+/* A group in a table: a column for each attribute; on a narrow screen its name in one. */
+const groupHeads = (grouping) => [
+  ["Group", "narrow-cell"],
+  ...grouping.attributes.map((name) => [nameNode(name), "wide"]),
+];
+const groupCells = (grouping, { name, values }, ...more) => [
+  rowHead([nameNode(name), more], "narrow-cell"),
+  (values || [name]).map((value, place) => rowHead([nameNode(value), place === 0 && more], "wide")),
+];

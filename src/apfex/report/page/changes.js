@@ -10,7 +10,8 @@ const WORDS = {
 function someOf(rows, text, most) {
   const wanted = text.trim().toLocaleLowerCase();
   const found = wanted ? rows.filter(({ name }) => shownName(name).toLocaleLowerCase().includes(wanted)) : rows;
-  return { shown: found.slice(0, most), left: Math.max(0, found.length - most), found: found.length };
+  const limit = state.printed ? found.length : most;
+  return { shown: found.slice(0, limit), left: Math.max(0, found.length - limit), found: found.length };
 }
 const nobody = () => el("p", {}, "No group has such a name.");
 function moreButton(left, key, grouping = { left_out: 0 }) {
@@ -19,7 +20,6 @@ function moreButton(left, key, grouping = { left_out: 0 }) {
     const onclick = () => choose({ [key]: state[key] + 50 });
     const text = left > 50 ? `Show 50 more of ${count(left)}` : `Show ${count(left)} more`;
     parts.push(el("button", { type: "button", class: "more no-print", onclick }, text));
-    parts.push(el("p", { class: "print-only quiet" }, `${count(left)} more groups are not shown.`));
   }
   if (grouping.left_out) {
     const who = `${plural(grouping.left_out, "further group")} of this grouping`;
@@ -48,8 +48,7 @@ function changeRows(by) {
   const now = point.rates.favored.groupings[by].rate;
   const before = D.points[D.baseline].rates.favored.groupings[by].rate;
   return groupingOf.get(by).groups.map((group, g) => ({
-    name: group.name,
-    rows: group.rows,
+    ...group,
     gained: gained[g],
     lost: lost[g],
     net: net[g],
@@ -77,7 +76,7 @@ function drawChanges() {
   const { shown, left, found } = someOf(rows, $("changes-filter").value, state.shownChanges);
   const most = Math.max(0, ...rows.map((row) => Math.max(row.gained, row.lost) / row.rows));
   const heads = [
-    "Group",
+    ...groupHeads(grouping),
     ["Rows", "number wide"],
     ["lost | gained", "graph middle wide"],
     ["Lost", "number"],
@@ -86,12 +85,12 @@ function drawChanges() {
     ["Favored before, now", "number wide"],
     ["Change", "wide"],
   ];
-  const body = shown.map((row) => {
+  const line = (row) => {
     const [mark, word, css] = WORDS[row.direction];
     return el(
       "tr",
       {},
-      rowHead(nameNode(row.name)),
+      groupCells(grouping, row),
       cell(count(row.rows), "number wide"),
       cell(changeMark(row, most), "graph middle wide"),
       cell(count(row.lost), "number"),
@@ -100,9 +99,10 @@ function drawChanges() {
       cell(`${percent(row.before)} → ${percent(row.now)}`, "number wide"),
       cell([el("span", { class: css, "aria-hidden": "true" }, mark), " ", word], "word wide"),
     );
-  });
+  };
+  const caption = `Who gains and who loses at point ${point.point}`;
   box.replaceChildren(
-    found ? table(`Who gains and who loses at point ${point.point}`, heads, body) : nobody(),
+    found ? table(caption, heads, shown.map(line), { all: () => rows.map(line) }) : nobody(),
     ...moreButton(left, "shownChanges", grouping),
   );
 }
@@ -111,5 +111,5 @@ function startChanges() {
   groupingOptions($("changes-by"));
   for (const id of ["changes-by", "changes-order"]) $(id).addEventListener("change", drawChanges);
   $("changes-filter").addEventListener("input", drawChanges);
-  view(["point", "shownChanges"], drawChanges);
+  view(["point", "shownChanges", "printed"], drawChanges);
 }

@@ -13,32 +13,41 @@ function gapRow(gap, top) {
     cell(gapMark(gap, top), "graph wide"),
     cell([decimal(gap.gap), narrowLine(interval), narrowLine(badge(gap.verdict))], "number strong"),
     cell(interval, "number wide"),
+    cell([badge(gap.verdict)], "wide"),
+    cell([`${count(gap.groups_compared)} of ${count(gap.groups)}`, narrowLine(" groups")], "number"),
+    gap.ends.length
+      ? gap.ends.map(({ group, rate }) => cell([nameNode(group), ` ${percent(rate)}`], "wide"))
+      : [cell("–", "wide"), cell("–", "wide")],
+    CONSTANT && isFront && cell(decimal(constantGap(gap.criterion, gap.by)), "number wide"),
     cell(decimal(gap.noise_floor), "number wide"),
     cell(decimal(gap.p_adjusted), "number wide"),
-    cell(badge(gap.verdict), "wide"),
   );
 }
 function drawGaps() {
   const { gaps } = current();
   const top = gapTop(gaps);
   const rank = (gap) => ALARM.indexOf(gap.verdict);
-  const ordered = [...gaps].sort((a, b) => rank(a) - rank(b) || (b.lower || 0) - (a.lower || 0));
+  const ordered = [...gaps].sort((a, b) => rank(a) - rank(b) || (b.gap || 0) - (a.gap || 0));
   const heads = [
     "Gap in",
     ["Between groups of", "wide"],
     [`0 to ${decimal(top, 2)}`, "graph wide"],
     ["Gap", "number"],
     ["Interval", "number wide"],
+    ["Verdict", "wide"],
+    ["Groups compared", "number"],
+    ["Lowest group", "wide"],
+    ["Highest group", "wide"],
+    ...(CONSTANT && isFront ? [[`Gap of ${CONSTANT}`, "number wide"]] : []),
     ["Noise floor", "number wide"],
     ["p (Holm)", "number wide"],
-    ["Verdict", "wide"],
   ];
   const whose = isFront ? `point ${state.point}` : "the decisions";
   const upright = (css) => sample(svg("line", { class: css, x1: 0, x2: 0, y1: -8, y2: 8 }));
   $("gaps-table").replaceChildren(
-    table(`Gaps of ${whose} by every grouping`, heads, ordered.map((gap) => gapRow(gap, top))),
+    table(`Gaps of ${whose} by every grouping`, heads, ordered.map((gap) => gapRow(gap, top)), { css: "dense" }),
     legend([
-      [upright("tolerance"), `tolerance ${tolerance}`],
+      [upright("tolerance"), `limit ${tolerance}`],
       [upright("floor"), "noise floor"],
       [sample(svg("line", { class: "interval", x1: -12, x2: 12 })), `${percent(D.settings.confidence, 0)} interval`],
     ]),
@@ -46,8 +55,8 @@ function drawGaps() {
 }
 function startGaps() {
   $("gaps-about").textContent =
-    "The largest difference between two groups, most alarming first. " +
-    "“Inconclusive” is not “fair”: these rows cannot tell.";
+    "The largest difference between two groups, most alarming verdict first, then the largest gap. " +
+    "“Inconclusive” is not “fair”: there is too little data to tell.";
   view(["point"], drawGaps);
 }
 
@@ -60,36 +69,64 @@ function pointRow(point) {
   const go = el("button", attributes, point.point);
   const tags = [
     point.trivial && "trivial",
+    point.near_constant && "near constant",
     point.levelled_down.length > 0 && "levelled down",
+    point.caveats.some(({ code }) => code === "violation") && "violation",
     isBaseline(point) && "starting point",
     point.caveats.some(({ code }) => code === "gap_grew") && "a gap grew",
-    point.point === D.chosen && "chosen",
+    point.point === D.chosen && chosenTag(),
   ].filter(Boolean);
   return el(
     "tr",
     { class: here ? "here" : null, "aria-current": here ? "true" : null },
     rowHead([go, el("span", { class: "print-only" }, point.point)]),
+    cell(tags.join(", ")),
     cell(percent(point.error), "number"),
     cell(percent(point.balanced_error), "number wide"),
-    mainGaps(point).map((gap) => [cell(decimal(gap.gap), "number"), cell(badge(gap.verdict))]),
+    CONSTANT && cell(gainText(point), "number"),
+    CONSTANT && cell(percent(point.gain_share, 0), "number wide"),
+    mainGaps(point).map((gap) => [
+      cell([decimal(gap.gap), el("br"), el("span", { class: "no-csv" }, badge(gap.verdict))], "number"),
+      cell(gap.verdict, "csv-only"),
+    ]),
     cell(percent(point.validation.error), "number validation"),
     D.criteria.map(({ key }) => cell(validationGap(point.validation.gaps[key] || {}), "number validation")),
-    cell(tags.join(", ")),
+  );
+}
+/* What doing nothing would give. */
+function constantRow() {
+  if (!CONSTANT) return [];
+  const none = () => cell("–", "number validation");
+  return el(
+    "tr",
+    { class: "constant" },
+    rowHead(CONSTANT),
+    cell("constant decision"),
+    cell(percent(D.constant.error), "number"),
+    cell(percent(D.constant.balanced_error), "number wide"),
+    cell("0.0 pts", "number"),
+    cell("0%", "number wide"),
+    D.criteria.map(({ key }) => [cell(decimal(constantGap(key, crossing.by)), "number"), cell("", "csv-only")]),
+    none(),
+    D.criteria.map(none),
   );
 }
 function drawPoints() {
   const heads = [
     "Point",
+    "Remarks",
     ["Error", "number"],
     ["Balanced error", "number wide"],
-    ...D.criteria.flatMap(({ title }) => [[`${title} gap`, "number"], "Verdict"]),
+    ...(CONSTANT ? [["Gain over constant", "number"], ["Way to the best", "number wide"]] : []),
+    ...D.criteria.flatMap(({ title }) => [[`${title} gap`, "number"], [`${title}: verdict`, "csv-only"]]),
     ["Error, validation rows", "number validation"],
     ...D.criteria.map(({ title }) => ([`${title} gap, validation rows`, "number validation"])),
-    "Remarks",
   ];
   const had = document.activeElement && document.activeElement.classList.contains("go");
   $("points-table").replaceChildren(
-    table("All points of the front", heads, D.points.map(pointRow), { css: "numbered" }),
+    table("All points of the front", heads, [...D.points.map(pointRow), constantRow()], {
+      css: D.criteria.length > 2 ? "numbered many" : "numbered",
+    }),
   );
   if (had) $("points-table").querySelector("tr.here button").focus();
 }
@@ -97,7 +134,8 @@ function startPoints() {
   $("points").hidden = false;
   $("points-about").textContent =
     `Gaps are between groups of ${byText(crossing.by)}. Point ${D.baseline} was ${CHOSE}; the others are ` +
-    "compared with it. The last columns are of the validation rows, which chose the points and flatter them; groups " +
+    "compared with it. The last row gives everybody one label: a model that closes less than half of the way from " +
+    "it to the best model is near constant. The last columns are of the validation rows, which chose the points and flatter them; groups " +
     `of fewer than ${D.settings.min_count} rows are left out there, too (‡ where they could not be).`;
   view(["point"], drawPoints);
 }

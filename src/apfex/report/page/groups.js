@@ -13,8 +13,7 @@ function groupRows(by, key) {
   const { rate, lower, upper, few } = groupings[by];
   const small = new Set(few);
   return groupingOf.get(by).groups.map((group, g) => ({
-    name: group.name,
-    rows: group.rows,
+    ...group,
     rate: rate[g],
     lower: lower[g],
     upper: upper[g],
@@ -33,23 +32,29 @@ function drawGroups() {
   const { shown, left, found } = someOf(all, $("groups-filter").value, state.shownGroups);
   const [from, to] = [Math.min(...all.map((row) => row.lower)), Math.max(...all.map((row) => row.upper))];
   const heads = [
-    "Group",
+    ...groupHeads(grouping),
     ["Rows", "number"],
     [`${percent(from, 0)} to ${percent(to, 0)}`, "graph wide"],
     ["Rate", "number"],
     ...RATE_HEADS,
   ];
-  const body = shown.map((row) =>
+  const counted = all.filter((row) => !row.few).map((row) => row.rate);
+  const [lowest, highest] = [Math.min(...counted), Math.max(...counted)];
+  const end = ({ few, rate: own }) => {
+    if (few || lowest === highest || (own !== lowest && own !== highest)) return null;
+    return el("span", { class: "tag" }, own === lowest ? "▼ lowest" : "▲ highest");
+  };
+  const line = (row) =>
     el(
       "tr",
       { class: row.few ? "few" : null },
-      rowHead([nameNode(row.name), row.few && el("sup", { title: "few rows" }, "†")]),
+      groupCells(grouping, row, row.few && el("sup", { title: "few rows" }, "†"), end(row)),
       cell(count(row.rows), "number"),
       rateCells(row.rate, row, everyone, [from, to]),
-    ),
-  );
+    );
+  const caption = `${rate.title} of groups of ${byText(grouping.by)}`;
   $("groups-table").replaceChildren(
-    found ? table(`${rate.title} of groups of ${byText(grouping.by)}`, heads, body) : nobody(),
+    found ? table(caption, heads, shown.map(line), { all: () => all.map(line) }) : nobody(),
     ...moreButton(left, "shownGroups", grouping),
     el(
       "p",
@@ -70,5 +75,5 @@ function startGroups() {
   });
   for (const id of ["groups-by", "groups-order"]) $(id).addEventListener("change", drawGroups);
   $("groups-filter").addEventListener("input", drawGroups);
-  view(["point", "rate", "shownGroups"], drawGroups);
+  view(["point", "rate", "shownGroups", "printed"], drawGroups);
 }

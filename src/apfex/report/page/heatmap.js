@@ -20,7 +20,15 @@ function rateRange(by, key) {
 const heatOf = (rate, [from, to]) =>
   Math.min(STEPS_OF_HEAT - 1, Math.floor((STEPS_OF_HEAT * (rate - from)) / (to - from || 1)));
 
-function heatCell(g, grouping, column, range) {
+/* Places of the lowest and the highest rate among groups with enough rows. */
+function endsOf(column) {
+  const few = new Set(column.few);
+  const counted = column.rate.map((rate, g) => [rate, g]).filter(([rate, g]) => known(rate) && !few.has(g));
+  if (counted.length < 2) return {};
+  const ordered = counted.sort((a, b) => a[0] - b[0]);
+  return { [ordered[0][1]]: "▼ lowest", [ordered[ordered.length - 1][1]]: "▲ highest" };
+}
+function heatCell(g, grouping, column, range, extremes) {
   if (g === undefined) return cell("", "empty");
   const rate = column.rate[g];
   if (!known(rate)) return cell("–", "empty");
@@ -31,11 +39,11 @@ function heatCell(g, grouping, column, range) {
   return el(
     "td",
     {
-      class: `heat h${heatOf(rate, range)}${few ? " few" : ""}`,
+      class: `heat h${heatOf(rate, range)}${few ? " few" : ""}${extremes[g] ? " end" : ""}`,
       title: `${shownName(name)}: ${percent(rate)} (${interval}), ${size}`,
     },
     el("span", { class: "value" }, percent(rate), few && el("sup", { "aria-label": "few rows" }, "†")),
-    el("span", { class: "rows" }, count(rows)),
+    el("span", { class: "rows" }, count(rows), extremes[g] && ` ${extremes[g]}`),
   );
 }
 function drawHeat() {
@@ -44,10 +52,10 @@ function drawHeat() {
   const rate = rateOf.get(state.rate);
   const column = current().rates[rate.key].groupings[grouping.by];
   const range = rateRange(grouping.by, rate.key);
+  const extremes = endsOf(column);
   const alone = grouping.attributes.length === 1;
   const places = new Map();
   grouping.groups.forEach(({ values }, g) => {
-    if (!values) return;
     const value = (name) => values[grouping.attributes.indexOf(name)];
     const row = value(down);
     if (!places.has(row)) places.set(row, new Map());
@@ -67,7 +75,7 @@ function drawHeat() {
   ];
   const body = rows.map((name) => {
     const own = places.get(name);
-    const cells = columns.map((other) => heatCell(own.get(other), grouping, column, range));
+    const cells = columns.map((other) => heatCell(own.get(other), grouping, column, range, extremes));
     return el("tr", {}, rowHead(nameNode(name)), cells);
   });
   $("heat-map").replaceChildren(
@@ -120,15 +128,18 @@ function drawHeatLegend([from, to], few) {
       percent(to),
       D.points.length > 1 && el("span", { class: "quiet" }, "(the same colours at every point)"),
     ),
-    el("p", { class: "quiet" }, "Below each rate: rows of the group.", few && ` ${FEW} shown, but in no gap.`),
+    el("p", { class: "quiet" }, "Below each rate: rows of the group. ▼ and ▲ mark the lowest and the highest of those compared.", few && ` ${FEW} shown, but in no gap.`),
   );
 }
 function startHeat() {
   options($("rate"), D.rates.map(({ key, title }) => [key, title]), state.rate);
   $("rate").addEventListener("change", () => choose({ rate: $("rate").value }));
-  const pairs = attributes.map((name) => [name, nameText(name, 40)]);
-  options($("heat-rows"), pairs, attributes[0]);
-  options($("heat-columns"), pairs, attributes[1] || attributes[0]);
+  const pairs = attributes.map((name) => [name, nameText(name)]);
+  // The attribute with more values goes down, so that the map fits a page.
+  const size = (name) => groupingOf.get(name).groups.length;
+  const [down, across] = attributes.length < 2 ? [attributes[0]] : attributes.slice(0, 2).sort((a, b) => size(b) - size(a));
+  options($("heat-rows"), pairs, down);
+  options($("heat-columns"), pairs, across || down);
   for (const id of ["heat-rows", "heat-columns"]) {
     $(id).closest("label").hidden = attributes.length < 2;
     $(id).addEventListener("change", drawHeat);

@@ -50,6 +50,8 @@ function frame(width, height, { x, y, xLabel, yLabel, xForm, yForm, left = 58 })
   return { box, x: scaleX, y: scaleY, axes };
 }
 
+const verticalLine = (css, value, plot) =>
+  svg("line", { class: css, x1: plot.x(value), x2: plot.x(value), y1: plot.box.top, y2: plot.box.bottom });
 const horizontalLine = (css, value, plot) =>
   svg("line", { class: css, x1: plot.box.left, x2: plot.box.right, y1: plot.y(value), y2: plot.y(value) });
 

@@ -1,28 +1,35 @@
-/* The front: error against the gap of a criterion, on the test rows. */
+/* The front: error against the gap of a criterion, on the test rows; axes as of front_.plot(). */
 
+/* The constant decision is on the scale, or, where that would crush the points, above its end. */
 function frontScale(gaps) {
-  const errors = D.points.map((point) => point.error);
-  const [low, high] = [Math.min(...errors), Math.max(...errors)];
+  const errors = D.points.map(rankedError);
+  let [low, high] = [Math.min(...errors), Math.max(...errors)];
+  const constant = D.constant ? rankedError(D.constant) : high;
+  const fits = constant - high <= Math.max(0.02, 3 * (high - low));
+  if (fits) [low, high] = [Math.min(low, constant), Math.max(high, constant)];
   const pad = 0.08 * (high - low) || 0.01;
-  return { x: [Math.max(0, low - pad), high + pad], y: [0, gapTop(gaps)] };
+  const size = constantGap(state.criterion, state.by) || 0;
+  return { x: [0, Math.max(gapTop(gaps), 1.05 * size)], y: [Math.max(0, low - pad), high + (fits ? pad : 3 * pad)] };
 }
 
 function pointLabel(point, gap) {
   const place = `Point ${point.point}${point.trivial ? ", trivial" : ""}`;
   const size = `${decimal(gap.gap)}, ${between(gap.lower, gap.upper, decimal)}`;
-  return `${place}: error ${percent(point.error)}, ${titleOf(gap.criterion)} gap ${size}, ${gap.verdict}`;
+  const flag = point.near_constant ? ", near constant" : "";
+  const gained = CONSTANT ? `, ${gainText(point)} over ${CONSTANT}${flag}` : "";
+  return `${place}: ${rankedBy} ${percent(rankedError(point))}${gained}, ${titleOf(gap.criterion)} gap ${size}, ${gap.verdict}`;
 }
 
 function frontMark(point, gap, plot, top) {
-  const x = plot.x(point.error);
-  const y = (value) => plot.y(Math.min(value, top));
+  const y = plot.y(rankedError(point));
+  const x = (value) => plot.x(Math.min(value, top));
   const css = VERDICTS[gap.verdict].css;
   const chosen = point.point === state.point;
-  const shown = known(gap.gap) ? y(gap.gap) : plot.box.bottom;
+  const shown = known(gap.gap) ? x(gap.gap) : plot.box.left;
   return svg(
     "g",
     {
-      class: `mark ${css}${chosen ? " chosen" : ""}${point.trivial ? " trivial" : ""}`,
+      class: `mark ${css}${chosen ? " chosen" : ""}${point.trivial || point.near_constant ? " trivial" : ""}`,
       role: "radio",
       "aria-checked": String(chosen),
       "aria-label": pointLabel(point, gap),
@@ -30,10 +37,10 @@ function frontMark(point, gap, plot, top) {
       "data-point": point.point,
     },
     svg("title", {}, pointLabel(point, gap)),
-    known(gap.lower) && svg("line", { class: "interval", x1: x, x2: x, y1: y(gap.lower), y2: y(gap.upper) }),
+    known(gap.lower) && svg("line", { class: "interval", x1: x(gap.lower), x2: x(gap.upper), y1: y, y2: y }),
     svg(
       "g",
-      { transform: `translate(${x} ${shown})` },
+      { transform: `translate(${shown} ${y})` },
       svg("circle", { class: "ring", r: 13 }),
       svg("circle", { class: "target", r: 14 }),
       shape(css, chosen ? 8 : 6),
@@ -55,14 +62,27 @@ function placer(spots, plot) {
     return places[place];
   };
 }
-function lineName(text, y, plot, free) {
+function lineName(text, x, plot, free) {
   const width = 6.6 * text.length;
-  const { left, right } = plot.box;
-  const starts = [right - width - 2, left + 4, (left + right - width) / 2];
-  const places = [y - 5, y + 14].flatMap((base) => starts.map((start) => [start, base]));
+  const { top, bottom } = plot.box;
+  const bases = [top + 8, top + 24, (top + bottom) / 2, bottom - 20, bottom - 6];
+  const places = bases.flatMap((base) => [[x + 4, base], [x - width - 4, base]]);
   const place = free(places, width) || places[0];
   return svg("text", { class: "line-name", x: place[0], y: place[1], "aria-hidden": "true" }, text);
 }
+/* The constant decision: a cross, which no click chooses. */
+function constantMark(plot, top) {
+  const size = constantGap(state.criterion, state.by);
+  if (!CONSTANT || !known(size)) return null;
+  const error = rankedError(D.constant);
+  const [x, inside] = [plot.x(Math.min(size, top)), plot.y(error)];
+  const y = Math.max(plot.box.top + 8, inside);
+  const told = `${CONSTANT}: ${rankedBy} ${percent(error)}, gap ${decimal(size)}`;
+  const beyond = inside < plot.box.top && svg("text", { x: 10, y: 4 }, `↑ at ${percent(error)}`);
+  const at = { class: "constant-mark", transform: `translate(${x} ${y})` };
+  return { x, y, node: svg("g", at, svg("title", {}, told), cross(), beyond) };
+}
+const cross = () => svg("path", { d: "M-6 -6L6 6M-6 6L6 -6" });
 function frontNumbers(spots, free) {
   const order = [...spots].sort((a, b) => Number(b.chosen) - Number(a.chosen));
   return order.map(({ x, y, point, chosen }) => {
@@ -84,27 +104,30 @@ function plotFront(width) {
   const criterion = criterionOf.get(state.criterion);
   const plot = frame(width, height, {
     ...scale,
-    xLabel: D.fresh ? "error on the test rows" : "error on rows that fit has seen",
-    yLabel: `gap in ${criterion.title.toLowerCase()}`,
-    xForm: (value, digits) => percent(value, Math.max(0, digits - 2)),
-    yForm: decimal,
+    xLabel: `gap in ${criterion.title.toLowerCase()}`,
+    yLabel: D.fresh ? `${rankedBy} on the test rows` : `${rankedBy} on rows that fit has seen`,
+    xForm: decimal,
+    yForm: (value, digits) => percent(value, Math.max(0, digits - 2)),
+    left: 66,
   });
   const spots = D.points.map((point, p) => ({
-    x: plot.x(point.error),
-    y: known(gaps[p].gap) ? plot.y(gaps[p].gap) : plot.box.bottom,
+    x: known(gaps[p].gap) ? plot.x(Math.min(gaps[p].gap, scale.x[1])) : plot.box.left,
+    y: plot.y(rankedError(point)),
     point: point.point,
     chosen: point.point === state.point,
   }));
-  const free = placer(spots, plot);
+  const constant = constantMark(plot, scale.x[1]);
+  const reserved = constant ? [0, 16, 32, 48, 64, 80].map((step) => ({ x: constant.x + step, y: constant.y })) : [];
+  const free = placer([...spots, ...reserved], plot);
   const floor = gaps[state.point].noise_floor;
-  const hasFloor = known(floor) && floor < scale.y[1];
-  const { left, right, bottom } = plot.box;
+  const hasFloor = known(floor) && floor < scale.x[1];
+  const { left, top, bottom } = plot.box;
   const told =
-    `${plural(D.points.length, "point")}: error from left to right, the gap in ` +
-    `${criterion.title.toLowerCase()} between groups of ${byText(state.by)} from bottom to top. Arrow ` +
+    `${plural(D.points.length, "point")}: the gap in ${criterion.title.toLowerCase()} between groups of ` +
+    `${byText(state.by)} from left to right, ${rankedBy} from bottom to top. Arrow ` +
     "keys move from point to point. The table of all points has the same numbers.";
-  const edge = plot.y(tolerance);
-  const marks = D.points.map((point, p) => frontMark(point, gaps[p], plot, scale.y[1]));
+  const edge = plot.x(tolerance);
+  const marks = D.points.map((point, p) => frontMark(point, gaps[p], plot, scale.x[1]));
   marks.push(marks.splice(state.point, 1)[0]); // the chosen one on top
   const canvas = svg(
     "svg",
@@ -119,14 +142,15 @@ function plotFront(width) {
     },
     svg("title", { id: "front-svg-title" }, "Points of the front"),
     svg("desc", { id: "front-svg-text" }, told),
-    svg("rect", { class: "zone", x: left, width: right - left, y: edge, height: bottom - edge }),
+    svg("rect", { class: "zone", x: left, width: edge - left, y: top, height: bottom - top }),
     plot.axes,
-    horizontalLine("tolerance", tolerance, plot),
-    hasFloor && horizontalLine("floor", floor, plot),
+    verticalLine("tolerance", tolerance, plot),
+    hasFloor && verticalLine("floor", floor, plot),
+    constant && constant.node,
     marks,
-    lineName(`tolerance ${tolerance}`, edge, plot, free),
-    hasFloor && lineName(`noise floor ${decimal(floor)}`, plot.y(floor), plot, free),
     frontNumbers(spots, free),
+    lineName(`limit ${tolerance}`, edge, plot, free),
+    hasFloor && lineName(`noise floor ${decimal(floor)}`, plot.x(floor), plot, free),
   );
   canvas.addEventListener("click", (event) => chooseNearest(event, canvas, spots));
   canvas.addEventListener("keydown", frontKeys);
@@ -165,9 +189,14 @@ function drawLegend() {
     .map((verdict) => [sample(shape(VERDICTS[verdict].css, 5.5)), verdict]);
   const dash = (css) => sample(svg("line", { class: css, x1: -12, x2: 12 }));
   const lines = [
-    [dash("tolerance"), "tolerance"],
+    CONSTANT && [sample(svg("g", { class: "constant-mark" }, cross())), `${CONSTANT} (constant decision)`],
+    D.points.some((point) => point.near_constant || point.trivial) && [
+      sample(svg("g", { class: "mark trivial" }, shape("unknown", 5.5))),
+      "hollow: trivial, or near the constant decision",
+    ],
+    [dash("tolerance"), "limit"],
     [dash("floor"), "noise floor of this point: the gap that parity would show by chance"],
-  ];
+  ].filter(Boolean);
   $("front-about").textContent =
     `Gap in ${titleOf(state.criterion)} between groups of ${byText(state.by)}.`;
   $("plot-legend").replaceChildren(legend([...entries, ...lines]));

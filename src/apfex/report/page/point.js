@@ -3,44 +3,22 @@
 const isBaseline = (point) => point.point === D.baseline;
 const CHOSE = "the most accurate on the validation rows";
 const mainGaps = (point) => D.criteria.map(({ key }) => gapOf(point, key, crossing.by));
+const worstVerdict = (point) =>
+  Object.keys(VERDICTS).find((verdict) => point.gaps.some((gap) => gap.verdict === verdict));
 
-/* "Selection rate: above the tolerance. ..." */
-function verdictSentence(gaps) {
-  return Object.entries(VERDICTS)
-    .map(([verdict, { says }]) => [gaps.filter((gap) => gap.verdict === verdict), says])
-    .filter(([found]) => found.length)
-    .map(([found, says]) => [found.map((gap) => criterionOf.get(gap.criterion).title), says])
-    .map(([titles, says]) => `${titles.join(", ")}: gap ${says}.`)
-    .join(" ");
-}
 const titleOf = (criterion) => criterionOf.get(criterion).title.toLowerCase();
 
-function gainSentence(point) {
-  if (isBaseline(point)) return `The others are compared with this starting point: it was ${CHOSE}.`;
-  const { groups_gain: gain, groups_lose: lose, groups_same: same } = point.tally;
-  if (!gain && !lose) return `Against point ${D.baseline}, no group clearly gains or loses.`;
-  const clauses = [
-    [gain, "gains", "gain"],
-    [lose, "loses", "lose"],
-    [same, "shows no clear change", "show no clear change"],
-  ].filter(([n]) => n);
-  const told = clauses.map(([n, one, many], place) => {
-    const who = place ? count(n) : plural(n, "group");
-    return `${who} ${n === 1 ? one : many}`;
-  });
-  return `Against point ${D.baseline}, ${told.join(", ")}.`;
-}
-
-function headlineOf(point) {
-  if (isFront) {
-    const wrong = `Wrong for ${percent(point.error)} of people.`;
-    return `${wrong} ${verdictSentence(mainGaps(point))} ${gainSentence(point)}`;
-  }
-  const worst = point.worst[0];
-  const verdicts = verdictSentence(mainGaps(point));
-  if (!worst || !known(worst.favored)) return verdicts;
-  const share = `${percent(worst.favored)} against ${percent(point.share_favored)} of all`;
-  return `${verdicts} Fewest favorable decisions: ${nameText(worst.group)}, ${share}.`;
+/* Sentences of the summary: text, and names from data. */
+const sentence = (parts) => parts.map((part) => (part.group ? nameNode(part.group) : visible(part)));
+function drawSummary(point) {
+  const { headline, parts } = point.summary;
+  const useless = D.conclusion && D.conclusion.code === "no_usable_model";
+  $("headline").textContent = visible(useless ? D.conclusion.text : headline);
+  const css = useless || D.trivial ? "violation" : VERDICTS[worstVerdict(point)].css;
+  $("headline").className = `headline ${css}`;
+  $("summary").replaceChildren(
+    ...parts.map(({ title, text }) => el("div", {}, el("dt", {}, title), el("dd", {}, sentence(text)))),
+  );
 }
 
 const quiet = (...text) => el("p", { class: "quiet" }, ...text);
@@ -61,9 +39,20 @@ function errorCard(point) {
     percent(point.error),
     `${between(point.error_lower, point.error_upper, percent)}${extra}`,
     `balanced error ${percent(point.balanced_error)}`,
+    CONSTANT && `${CONSTANT}: ${percent(D.constant.error)}, balanced ${percent(D.constant.balanced_error)}`,
+    CONSTANT && gainLine(point),
     validationLine(percent(point.validation.error)),
   );
 }
+/* What a point gains over the constant decision. */
+const gainText = (point) => `${signed(point.gain, (100 * point.gain).toFixed(1))} pts`;
+const shareText = (point) => (known(point.gain_share) ? `${percent(point.gain_share, 0)} of the way to the best` : "");
+function gainLine(point) {
+  const [gained, share] = [gainText(point), shareText(point)];
+  const flag = point.near_constant && el("span", { class: "tag flag" }, "near constant");
+  return el("p", { class: "quiet" }, `gain over it ${gained}${share && `, ${share}`} `, flag);
+}
+const comparedText = (gap) => `${count(gap.groups_compared)} of ${plural(gap.groups, "group")} compared`;
 const validationLine = (text) => el("p", { class: "quiet validation" }, `On the validation rows: ${text}`);
 
 /* Every group with a row counted when the points were found; here it needs more of them. */
@@ -94,7 +83,8 @@ function gapCard(point, gap) {
     known(gap.gap)
       ? `${between(gap.lower, gap.upper, decimal)}; noise floor ${decimal(gap.noise_floor)}`
       : "fewer than two groups have enough rows",
-    low && ends([low.group, percent(low.rate)], [high.group, percent(high.rate)]),
+    comparedText(gap),
+    low && ends([low.group, `lowest ${percent(low.rate)}`], [high.group, `highest ${percent(high.rate)}`]),
     chosen && validationLine(comparedGap(chosen)),
   );
 }
@@ -125,24 +115,29 @@ function gainCard(point) {
   );
 }
 function favoredCard(point) {
-  const worst = point.worst[0];
+  const [worst] = point.worst.filter((row) => row.clearly_below);
   return card(
     "Favorable decisions",
     percent(point.share_favored),
     `of ${plural(D.rows, "row")} get “${visible(D.favorable)}”`,
-    worst && [quiet("Fewest"), ends([worst.group, percent(worst.favored)])],
+    worst && [quiet("Surely below the average"), ends([worst.group, percent(worst.favored)])],
+    known(point.error) && `wrong for ${percent(point.error)}; ${CONSTANT}: ${percent(D.constant.error)}`,
   );
 }
 
-const NO_CAVEAT =
-  "Nothing stands against it: it is not trivial, nobody is levelled down, no gap is a violation or " +
-  "clearly grew, and these rows did not choose it.";
+/* What may be said where the list is empty: never more than the verdicts say. */
+const NO_CAVEAT = {
+  violation: "A gap exceeds the limit; see the gaps below.",
+  inconclusive: "No warning; but there is too little data to tell whether a gap exceeds the limit.",
+  "not estimable": "No warning; but some gaps cannot be measured, as too few rows count.",
+  "within tolerance": "Nothing stands against it: every gap is within the limit, and no check gave a warning.",
+};
 function caveatList(point) {
-  const list = point.caveats;
-  const title = isFront ? "Why this point may not be trusted" : "What to know of these rows";
-  if (!list.length) {
-    return [el("h3", {}, title), quiet(isFront ? NO_CAVEAT : "Nothing unusual.")];
-  }
+  const list = [...point.caveats, ...(D.data_caveats || [])];
+  const title = isFront ? "Reasons for caution" : "What to know of these decisions";
+  const warned = list.some(({ level }) => level === "warning");
+  const none = warned ? null : quiet(NO_CAVEAT[worstVerdict(point)]);
+  if (!list.length) return [el("h3", {}, title), none];
   const items = list.map(({ level, text, data: { groups = [] } }) =>
     el(
       "li",
@@ -151,12 +146,13 @@ function caveatList(point) {
       el("span", {}, visible(text), groups.length > 0 && namesOf(groups)),
     ),
   );
-  return [el("h3", {}, title), el("ul", {}, items)];
+  return [el("h3", {}, title), none, el("ul", {}, items)].filter(Boolean);
 }
 function namesOf(groups, most = 6) {
-  const names = groups.slice(0, most).map((name) => el("li", {}, nameNode(name)));
+  const name = (one, place) => el("li", { class: place < most ? null : "print-only" }, nameNode(one));
   const rest = groups.length - most;
-  return el("ul", { class: "names" }, names, rest > 0 && el("li", {}, `and ${count(rest)} more`));
+  const more = rest > 0 && el("li", { class: "no-print" }, `and ${count(rest)} more`);
+  return el("ul", { class: "names" }, groups.map(name), more);
 }
 
 function commandOf(place) {
@@ -164,25 +160,28 @@ function commandOf(place) {
 }
 
 const CHOSEN = {
-  bounds: "chosen by max_gap",
-  nearest: "nearest to max_gap, which no point meets",
+  bounds: "proposed",
+  nearest: "comes closest to your limit",
   hand: "chosen by hand",
 };
+const chosenTag = () => (D.trivial ? "not usable" : CHOSEN[D.chosen_by]);
 function drawPoint() {
   const point = current();
   const tags = [
-    point.point === D.chosen && CHOSEN[D.chosen_by],
+    point.point === D.chosen && chosenTag(),
     isBaseline(point) && "starting point",
     point.trivial && "trivial",
+    point.near_constant && "near constant",
   ].filter(Boolean);
   $("now-title").replaceChildren(
     isFront ? `Point ${point.point}` : "What the decisions show",
     ...(isFront ? tags.flatMap((tag) => [" ", el("span", { class: "tag" }, tag)]) : []),
   );
-  $("headline").textContent = headlineOf(point);
+  drawSummary(point);
   const gapCards = mainGaps(point).map((gap) => gapCard(point, gap));
   const parts = isFront ? [errorCard(point), ...gapCards, gainCard(point)] : [...gapCards, favoredCard(point)];
   $("cards").replaceChildren(...parts);
+  $("figures-title").textContent = isFront ? `Figures of point ${point.point}` : "Figures";
   $("caveats").replaceChildren(...caveatList(point));
   if (isFront) $("point").value = String(point.point);
 }
@@ -194,6 +193,7 @@ function drawTick() {
   $("copied").textContent = "";
   $("taken").textContent =
     state.ticked === null ? "" : `Ticked to predict with: point ${state.ticked}.`;
+  drawSigned();
 }
 
 async function copyCommand() {
@@ -212,6 +212,7 @@ async function copyCommand() {
 
 function startPoint() {
   view(["point"], drawPoint);
+  if (D.weighted) $("figures-note").textContent = "Rows are weighted.";
   if (!isFront) return;
   view(["point", "ticked"], drawTick);
   $("mover").hidden = $("take").hidden = false;

@@ -18,10 +18,10 @@ function startHead() {
   $("kind").textContent = isFront ? "report" : "audit";
   const parts = [
     D.source && visible(D.source),
-    isFront ? rows : plural(D.rows, "row"),
+    !(D.source || "").includes(plural(D.rows, isFront ? "test row" : "row")) && (isFront ? rows : plural(D.rows, "row")),
     `${plural(D.groups, "group")} of ${byText(crossing.by)}`,
     `favorable label “${visible(D.favorable)}”`,
-    `tolerance ${tolerance}, ${percent(confidence, 0)} confidence`,
+    `limit ${tolerance} for each gap, ${percent(confidence, 0)} confidence`,
     D.weighted && "weighted rows",
   ].filter(Boolean);
   $("about").textContent = parts.join(" · ");
@@ -45,8 +45,8 @@ const READING = [
   ],
   [
     "Verdict",
-    "Violation: the whole interval is above the tolerance. Within tolerance: all of it is below. " +
-      "Inconclusive: the tolerance lies inside, so more rows are needed. Not estimable: fewer than two " +
+    "Violation: the whole interval is above the limit. Within tolerance: all of it is below. " +
+      "Inconclusive: the limit lies inside, so there is too little data to tell. Not estimable: fewer than two " +
       "groups have enough rows.",
   ],
   [
@@ -82,17 +82,32 @@ function startReading() {
   $("reading-list").replaceChildren(...entries.map(entry));
 }
 
-/* A link with #point-3 opens there, and the address follows the point. */
+/* A link with #point-3 opens there, #point-3&use-3 with that one ticked; the address follows both,
+   so that a choice survives a reload, and the page follows an address that is typed. */
+function followAddress() {
+  const found = /^#point-(\d+)(?:&use-(\d+))?$/.exec(location.hash);
+  if (!found || !D.points[Number(found[1])]) return;
+  const ticked = found[2] !== undefined && D.points[Number(found[2])] ? Number(found[2]) : null;
+  choose({ point: Number(found[1]), ticked });
+}
 function startAddress() {
-  const found = /^#point-(\d+)$/.exec(location.hash);
-  if (found && D.points[Number(found[1])]) choose({ point: Number(found[1]) });
-  view(["point"], () => {
+  followAddress();
+  window.addEventListener("hashchange", followAddress);
+  view(["point", "ticked"], () => {
+    const use = state.ticked === null ? "" : `&use-${state.ticked}`;
     try {
-      history.replaceState(null, "", `#point-${state.point}`);
+      history.replaceState(null, "", `#point-${state.point}${use}`);
     } catch {
       /* some browsers keep the address of a file as it is */
     }
   });
+}
+/* Paper has no button for more: there all groups are shown. */
+function startPrint() {
+  const media = matchMedia("print");
+  media.addEventListener("change", () => choose({ printed: media.matches }));
+  window.addEventListener("beforeprint", () => choose({ printed: true }));
+  window.addEventListener("afterprint", () => choose({ printed: false }));
 }
 
 startTheme();
@@ -106,13 +121,17 @@ startHeat();
 startGroups();
 if (isFront) {
   startCompare();
-  startHistory();
   startPoints();
+  startCalibration();
 } else {
   startThresholds();
   startPlan();
 }
+startMade();
+startDecision();
 startReading();
+startPrint();
+if (isFront) startHistory();
 if (!isFront) $("first").classList.add("single");
 for (const { draw } of views) draw();
 if (isFront) startAddress();
