@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from apfex import audit
+from apfex.report._constant import Constant
 
 ROWS = 400
 SEX = {"sex": ["F", "M"] * (ROWS // 2)}
@@ -30,6 +31,14 @@ def test_every_point_has_its_gain_and_the_constant_its_row(decide):
     first, second = described["points"]
     assert (first["gain"], first["gain_share"]) == (pytest.approx(0.3), pytest.approx(1))
     assert (second["gain"], second["gain_share"]) == (pytest.approx(0.1), pytest.approx(1 / 3))
+
+
+def test_with_a_fixed_rate_points_are_compared_with_choosing_at_random():
+    decided = audit(Y, wrong_for(0.1), sensitive_features=SEX, favorable_label=1)
+    found = Constant.of(decided, ["no", "yes"], "yes", selection_rate=0.25)
+    assert found is not None
+    assert found.error == pytest.approx(0.25 * 0.6 + 0.75 * 0.4)
+    assert (found.text, found.share_favored) == ("25% chosen at random", 0.25)
 
 
 @pytest.mark.parametrize(("wrong", "flagged"), [(0.24, False), (0.26, True), (0.39, True)])

@@ -97,8 +97,8 @@ def test_a_page_is_of_a_description_or_an_audit(tmp_path):
         ValueError, match=r"described must come from describe_front.*got \(None, None"
     ):
         write_front_page({}, tmp_path / "p.html")
-    with pytest.raises(ValueError, match="schema_version 1"):
-        write_front_page({"kind": "apfex.front", "schema_version": 2}, tmp_path / "p.html")
+    with pytest.raises(ValueError, match="schema_version 2"):
+        write_front_page({"kind": "apfex.front", "schema_version": 1}, tmp_path / "p.html")
     with pytest.raises(TypeError, match="audit must be an Audit, got dict"):
         write_audit_page({}, tmp_path / "p.html")  # pyright: ignore[reportArgumentType]
     assert list(tmp_path.iterdir()) == []

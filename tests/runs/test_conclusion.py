@@ -10,7 +10,7 @@ from tests.people import COLUMNS, TRAINING, people
 from apfex import explore
 from apfex.persistence import read_json
 from apfex.runs import load_run
-from apfex.runs._conclusion import add_constant, conclude
+from apfex.runs._conclusion import conclude
 from apfex.runs._settings import ExploreSettings
 
 
@@ -62,30 +62,11 @@ class Front(list):
     by, constant_error = "error", 0.4
 
 
-def made(*errors, chosen=0, chosen_by="bounds", trivial=False, rate=None) -> Any:
+def made(*errors, chosen=0, chosen_by="bounds", trivial=False) -> Any:
     """A front with these errors, of rows of which 60% have one label, and its description."""
     front: Any = Front(Known(error, 0.4, min(errors), trivial) for error in errors)
-    points = [{"error": error, "trivial": trivial} for error in errors]
-    found = {"points": points, "classes": ["no", "yes"], "favorable": "yes", "chosen": chosen}
-    found |= {"chosen_by": chosen_by}
-    add_constant(found, front, np.repeat([0, 1], [60, 40]), None, rate)
-    return found, front
-
-
-def test_the_constant_is_known_and_each_point_has_its_gain():
-    found, _ = made(0.2, 0.29, 0.31)
-    assert found["constant"]["label"] == "no"
-    assert found["constant"]["error"] == pytest.approx(0.4)
-    assert found["constant"]["balanced_error"] == 0.5
-    assert [round(point["gain"], 2) for point in found["points"]] == [0.2, 0.11, 0.09]
-    assert [point["near_constant"] for point in found["points"]] == [False, False, True]
-
-
-def test_with_a_fixed_rate_points_are_compared_with_choosing_at_random():
-    found, _ = made(0.2, rate=0.25)
-    assert found["constant"]["error"] == pytest.approx(0.25 * 0.6 + 0.75 * 0.4)
-    assert found["constant"]["text"] == "25% chosen at random"
-    assert found["points"][0]["gain"] == pytest.approx(0.25)
+    found = {"constant": {"label": "no", "error": 0.4}, "chosen": chosen, "chosen_by": chosen_by}
+    return found | {"trivial": all(point.near_constant for point in front)}, front
 
 
 def test_a_model_that_meets_the_limit_is_chosen():

@@ -106,3 +106,13 @@ def test_somebody_else_was_faster(tmp_path):
         write(place, fill)
     assert [p.name for p in place.iterdir()] == ["theirs"]
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
+
+
+@pytest.mark.parametrize("text", [None, "{", "{}"])
+def test_a_damaged_audit_is_told_by_the_name_of_its_file(finished, tmp_path, text):
+    folder = shutil.copytree(finished, tmp_path / "copy")
+    (folder / "audit.json").unlink()
+    if text is not None:
+        (folder / "audit.json").write_text(text)
+    with pytest.raises(RunError, match=r"audit\.json is damaged or missing .*take it from a copy"):
+        _ = load_run(folder).audit

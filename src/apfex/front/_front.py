@@ -92,7 +92,7 @@ class Front(Sequence[Point]):
         names = ("loss", "gain_share", "near_constant", "trivial")
         shown = [c for c in frame.columns if c in names or c.endswith("_gap")]
         header = [self.by if name == "loss" else name for name in shown]
-        table = frame[shown].round(3).to_string(header=header)
+        table = frame[shown].round(3).set_axis(header, axis=1).to_string()
         whose = "" if self.favorable_label is None else f"; favorable: {self.favorable_label!r}"
         return (
             f"Front of {len(self)} points, measured on the validation rows{whose}; {self.by} of "
@@ -237,7 +237,7 @@ class Front(Sequence[Point]):
         warnings.warn(
             f"Only models that are nearly constant meet max_gap {dict(bounds)} on the validation "
             f"rows; predict uses point {place}, whose {self.by} of {point.loss:.4f} closes "
-            f"{point.gain_share:.0%} of the way from one decision for everybody "
+            f"{np.nan_to_num(point.gain_share):.0%} of the way from one decision for everybody "
             f"({self.constant_error:.4f}) to the best model. Set max_error_increase, or look at "
             "front_.",
             NearConstantWarning,

@@ -9,11 +9,15 @@ from typing import Any, final
 from torch import nn
 
 from apfex.front._criteria import rates_that_count
-from apfex.metrics import CRITERIA, GapInterval, GroupRates, interval_of_rates
+from apfex.metrics import (
+    CRITERIA,
+    NEAR_CONSTANT,
+    GapInterval,
+    GroupRates,
+    gain_share,
+    interval_of_rates,
+)
 from apfex.rates import ConfusionCounts
-
-LEAST_GAIN_SHARE = 0.5
-"""Share of the way from a constant decision to the best model below which a point is flagged."""
 
 
 @final
@@ -54,7 +58,7 @@ class Point:
     gain : float
         How much smaller the loss is than that of the best constant decision.
     gain_share : float
-        The same as a share of what the front's best point gains.
+        The same as a share of what the front's best point gains; NaN where that gains nothing.
     near_constant : bool
         Whether that share is below one half, or the point trivial.
     calibration : tuple of float or None
@@ -95,9 +99,9 @@ class Point:
 
     def against(self, constant_error: float, best: float) -> Point:
         """The point beside the best constant decision, and the best point of its front."""
-        gain, most = constant_error - self.loss, constant_error - best
-        share = gain / most if most > 0 else 0.0
-        is_near = self.trivial or not share >= LEAST_GAIN_SHARE
+        share = gain_share(self.loss, constant_error, best)
+        is_near = self.trivial or not share >= NEAR_CONSTANT
+        gain = constant_error - self.loss
         return replace(self, gain=gain, gain_share=share, near_constant=is_near)
 
     def interval_at(

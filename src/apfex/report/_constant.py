@@ -18,15 +18,19 @@ from apfex.metrics import NEAR_CONSTANT, best_constant, gain_share
 class Constant:
     """Giving one label, in words, to everybody, and what it is worth.
 
-    ``ranked`` is its loss of the ``kind`` that ranks models, as its error.
+    Where the share that is selected is fixed, it is choosing so many at random instead. ``ranked``
+    is its loss of the ``kind`` that ranks models, as its error; ``loss`` that on the validation
+    rows.
     """
 
     label: str
-    favored: bool
+    text: str
+    share_favored: float
     error: float
     balanced_error: float
     kind: str
     ranked: float
+    loss: float
 
     @staticmethod
     def of(
@@ -35,6 +39,7 @@ class Constant:
         favorable: str,
         by: str = "error",
         validation: float = math.nan,
+        selection_rate: float | None = None,
     ) -> Constant | None:
         """The best constant decision for audited rows; None where their labels are unknown.
 
@@ -47,6 +52,8 @@ class Constant:
             rows know.
         validation : float
             That loss of the best constant decision there.
+        selection_rate : float, optional
+            Share of rows that get the favorable label, where it is fixed.
         """
         found = best_constant(audit.counts)
         if found is None:
@@ -56,19 +63,25 @@ class Constant:
         else:
             others = [name for name in labels if name != favorable]
             label = favorable if found.place else (others[0] if others else f"not {favorable}")
-        losses = {"error": found.error, "balanced_error": found.balanced_error}
+        text, favored, error = f"“{label}” for everybody", float(label == favorable), found.error
+        if selection_rate is not None:
+            rest = (1 - error) if label == favorable else error  # share of the favorable label
+            text, favored = f"{100 * selection_rate:g}% chosen at random", selection_rate
+            error = selection_rate * (1 - rest) + (1 - selection_rate) * rest
+        losses = {"error": error, "balanced_error": found.balanced_error}
         kind = by.replace("_", " ") if by in losses else f"{by} on the validation rows"
         ranked = losses.get(by, validation)
-        favored = label == favorable
-        return Constant(label, favored, found.error, found.balanced_error, kind, ranked)
+        return Constant(label, text, favored, error, found.balanced_error, kind, ranked, validation)
 
     def describe(self, gaps: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """As plain values, with the gaps that it has: ``criterion``, ``by`` and ``gap``."""
         return {
             "label": self.label,
+            "text": self.text,
+            "loss": None if math.isnan(self.loss) else self.loss,
             "error": self.error,
             "balanced_error": self.balanced_error,
-            "share_favored": float(self.favored),
+            "share_favored": self.share_favored,
             "gaps": list(gaps),
         }
 

@@ -22,7 +22,7 @@ from apfex.report._groupings import (
 )
 from apfex.report._rates import Rates, describe_criteria, describe_rates, list_rates
 
-FRONT, AUDIT, SCHEMA_VERSION = "apfex.front", "apfex.audit-page", 1
+FRONT, AUDIT, SCHEMA_VERSION = "apfex.front", "apfex.audit-page", 2
 
 
 @final

@@ -75,7 +75,7 @@ def describe_front(
     -------
     dict
         Plain values, as JSON has them; unknown numbers are None. ``kind`` is "apfex.front",
-        ``schema_version`` 1. ``points`` has, of each: ``error`` with its interval,
+        ``schema_version`` 2. ``points`` has, of each: ``error`` with its interval,
         ``balanced_error``, ``gaps`` of every grouping with verdicts, ``rates`` of every group with
         Wilson intervals, ``changes`` against the starting point (``baseline``), their ``tally``,
         ``worst`` groups, ``caveats`` (see :class:`Caveat`), and ``validation``, the figures of the
@@ -212,12 +212,18 @@ class MeasuredFront:
         rates = [one.rates for one in points]
         shown = Shown.of(self.audits, rates, labels[rows.favorable], labels)
         baseline = next((place for place, one in enumerate(clf.front_) if not one.trivial), 0)
-        by, worst = clf.front_.by, getattr(clf.front_, "constant_error", np.nan)
-        constant = Constant.of(self.audits[0], labels, shown.favorable, by, worst)
+        constant = Constant.of(
+            self.audits[0],
+            labels,
+            shown.favorable,
+            clf.front_.by,
+            clf.front_.constant_error,
+            clf.selection_rate,
+        )
         losses = [_ranked(clf, one) for one in points]
         others = Others(points[baseline], constant, losses, tuple(caveats), fresh)
         bounds, chosen_by = _bounds(clf), _chosen_by(clf)
-        is_trivial = all(point.trivial for point in clf.front_) or others.is_useless
+        is_trivial = all(point.near_constant for point in clf.front_) or others.is_useless
         choices = [
             _choice(clf, place, baseline, bounds, chosen_by, is_trivial)
             for place in range(len(points))
@@ -235,6 +241,7 @@ class MeasuredFront:
             "chosen": clf.point_,
             "chosen_by": chosen_by,
             "trivial": is_trivial,
+            "ranked_by": clf.front_.by,
             "baseline": baseline,
             "without_goal": _is_without_goal(clf, baseline),
             "constant": None if constant is None else self._constant(constant, labels),
@@ -274,10 +281,11 @@ def _bounds(clf: APFExClassifier) -> dict[str, float]:
 def _chosen_by(clf: APFExClassifier) -> str:
     """Whether the point that ``predict`` uses is that of ``max_gap``, the nearest, or another."""
     bounds = _bounds(clf)
-    within = clf.front_.choose(bounds)
+    increase = clf.max_error_increase
+    within = clf.front_.choose(bounds, None, increase)
     if within is not None:
         return "bounds" if clf.point_ == within else "hand"
-    return "nearest" if clf.point_ == clf.front_.nearest(bounds) else "hand"
+    return "nearest" if clf.point_ == clf.front_.nearest(bounds, None, increase) else "hand"
 
 
 def _choice(

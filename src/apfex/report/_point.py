@@ -148,6 +148,7 @@ def describe_point(
         "error_lower": 1 - right.upper[0],
         "error_upper": 1 - right.lower[0],
         "balanced_error": one.balanced_error,
+        "loss": point.loss,
         "trivial": point.trivial,
         "levelled_down": levelled,
         "worst": worst,

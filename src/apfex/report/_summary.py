@@ -248,7 +248,7 @@ def _against_constant(gain: Gain, whose: str, *, of_front: bool) -> Text:
     better = f"{100 * abs(gain.size):.1f} points {'lower' if gain.size > 0 else 'higher'}"
     better = better if abs(gain.size) > 0.0005 else "which is the same"
     told = (
-        f"Giving “{constant.label}” to everybody would have an {constant.kind} of "
+        f"Deciding without looking ({constant.text}) would have an {constant.kind} of "
         f"{_percent(constant.ranked)}; that of {whose} is {_percent(gain.error)}, {better}."
     ).replace("an balanced", "a balanced")
     if of_front and gain.share == gain.share:

@@ -18,7 +18,7 @@ from apfex.runs._columns import (
     read_weight,
     warn_of_many_levels,
 )
-from apfex.runs._errors import RunError
+from apfex.runs._errors import RunError, hint
 from apfex.runs._folder import (
     AUDIT,
     REPORT,
@@ -27,6 +27,7 @@ from apfex.runs._folder import (
     free_folder,
     new_folder,
     new_record,
+    read_audit,
     read_record,
     report_path,
 )
@@ -229,11 +230,8 @@ def load_audit(folder: str | os.PathLike[str]) -> AuditRun:
     Traceback (most recent call last):
     apfex.runs._errors.RunError: There is no run nowhere.
     """
-    from apfex.auditing import Audit
-
     home, record = read_record(folder, "audit")
-    audit = Audit.from_json((home / AUDIT).read_text(encoding="utf-8"))
-    return AuditRun(audit, None, record, home)
+    return AuditRun(read_audit(home), None, record, home)
 
 
 def _criteria(settings: AuditFileSettings) -> tuple[tuple[str, ...], list[str]]:
@@ -245,7 +243,8 @@ def _criteria(settings: AuditFileSettings) -> tuple[tuple[str, ...], list[str]]:
     without, needy = AuditSettings(settings.criteria).without_labels()
     if not without:
         raise RunError(
-            f"{{--criteria}} {','.join(needy)} needs {{--label}}; without labels there is only dp.",
+            f"{hint('criteria')} {','.join(needy)} needs {hint('label')}; without labels "
+            "there is only dp.",
             found=",".join(needy),
         )
     return without, [f"Without labels: {', '.join(needy)} left out."] if needy else []
@@ -261,7 +260,8 @@ def _read(table: Table, settings: AuditFileSettings) -> tuple[Inputs, Groups | N
     both = [name for name in control if name in sensitive]
     if both:
         raise RunError(
-            f"{{--control}} {both[0]} is among {{--sensitive}}: people who are alike in it have "
+            f"{hint('control')} {both[0]} is among {hint('sensitive')}: people who are alike "
+            "in it have "
             "no gap between its groups.",
             found=both[0],
         )
@@ -287,7 +287,7 @@ def _read(table: Table, settings: AuditFileSettings) -> tuple[Inputs, Groups | N
     groups, strata = _read_groups(frame, sensitive, control, settings)
     if len(groups) < 2:
         raise RunError(
-            f"{{--sensitive}} must tell groups apart, got one: {groups.names[0]}.",
+            f"{hint('sensitive')} must tell groups apart, got one: {groups.names[0]}.",
             found=groups.names[0],
         )
     warn_of_many_levels(frame[[name for name in sensitive if name not in (settings.bins or ())]])
@@ -308,10 +308,10 @@ def _read(table: Table, settings: AuditFileSettings) -> tuple[Inputs, Groups | N
 
 def _read_score(column: pd.Series) -> np.ndarray:
     if not is_numeric(column):
-        raise RunError(f"{{--score}} {column.name} must hold numbers.", found=column.name)
+        raise RunError(f"{hint('score')} {column.name} must hold numbers.", found=column.name)
     score = column.to_numpy(np.float64)
     if np.isinf(score).any():
-        raise RunError(f"{{--score}} {column.name} must be finite.", found=column.name)
+        raise RunError(f"{hint('score')} {column.name} must be finite.", found=column.name)
     return score
 
 
@@ -333,8 +333,8 @@ def _read_groups(
     strata = read_groups(frame[list(control)], of_control, most_levels=_MOST_LEVELS)
     if len(strata) > MOST_STRATA:
         raise RunError(
-            f"{{--control}} must form at most {MOST_STRATA} strata, got {len(strata):,}; put "
-            "numbers into bins ({--bins}), merge levels or leave a column out.",
+            f"{hint('control')} must form at most {MOST_STRATA} strata, got {len(strata):,}; put "
+            f"numbers into bins ({hint('bins')}), merge levels or leave a column out.",
             found=len(strata),
         )
     return groups, strata
@@ -347,13 +347,14 @@ def _check_measures(measures: Sequence[Measure], rows: Inputs) -> None:
     for one in measures:
         if one.of_scores and rows.score is None:
             raise RunError(
-                f"{{--metrics}} {one.name} needs a column with scores of the positive label: "
-                "{--score}.",
+                f"{hint('metrics')} {one.name} needs a column with scores of the positive label: "
+                f"{hint('score')}.",
                 found=one.name,
             )
         if rows.y is None and (one.rate is None or RATES[one.rate].needs_labels):
             raise RunError(
-                f"{{--metrics}} {one.name} needs the true outcome: {{--label}}.", found=one.name
+                f"{hint('metrics')} {one.name} needs the true outcome: {hint('label')}.",
+                found=one.name,
             )
 
 
@@ -371,7 +372,8 @@ def _missing(
     return RunError(
         f"{table.name} has no value of "
         f"{' and of '.join((f'{name} in {n:,}' for name, n in found.items()))} of "
-        f"{len(decided.codes):,} rows; fill them in, or leave these rows out: {{--drop_missing}}",
+        f"{len(decided.codes):,} rows; fill them in, or leave these rows out: "
+        f"{hint('drop_missing')}",
         drop_missing=True,
         found=found,
     )

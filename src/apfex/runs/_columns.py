@@ -14,7 +14,7 @@ import numpy as np
 
 from apfex.plain import printable
 from apfex.runs._dates import is_date, to_days
-from apfex.runs._errors import RunError, RunWarning, listed, named, nearest
+from apfex.runs._errors import RunError, RunWarning, hint, listed, named, nearest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,7 +105,7 @@ def check_features(X: pd.DataFrame, table: str) -> pd.DataFrame:
     if unusable:
         raise RunError(
             f"{table} has columns that hold neither numbers, text, dates nor yes and no: "
-            f"{listed(unusable)}. Leave them out: {{--drop}}",
+            f"{listed(unusable)}. Leave them out: {hint('drop')}",
             drop=unusable,
             found=tuple(unusable),
         )
@@ -114,7 +114,7 @@ def check_features(X: pd.DataFrame, table: str) -> pd.DataFrame:
         if infinite:
             raise RunError(
                 f"{table}: {name} is infinite in {infinite:,} rows; empty these cells, or leave "
-                "the column out: {--drop}",
+                f"the column out: {hint('drop')}",
                 drop=[str(name)],
                 found=infinite,
             )
@@ -176,7 +176,8 @@ def read_groups(
     stray = [name for name in bins if name not in frame.columns]
     if stray:
         raise RunError(
-            f"{{--bins}} names '{stray[0]}', which is not among {{--sensitive}}.", found=stray[0]
+            f"{hint('bins')} names '{stray[0]}', which is not among {hint('sensitive')}.",
+            found=stray[0],
         )
     cut = {str(n): _cut(column, bins[str(n)]) for n, column in frame.items() if str(n) in bins}
     frame = frame.assign(**cut)
@@ -200,7 +201,7 @@ def warn_of_many_levels(numbers: pd.DataFrame) -> None:
         if levels > _MANY_NUMBERS:
             said = (
                 f"{name} is a number with {levels:,} different values; to put them into ranges: "
-                "{--bins}"
+                f"{hint('bins')}"
             )
             warning = RunWarning(said, bins=_bins_for(column), found=levels)
             warnings.warn(warning, stacklevel=4)
@@ -209,11 +210,12 @@ def warn_of_many_levels(numbers: pd.DataFrame) -> None:
 def read_weight(column: pd.Series) -> np.ndarray:
     """Weights of rows: numbers from 0 on, none missing."""
     if not is_numeric(column):
-        raise RunError(f"{{--weight}} {column.name} must hold numbers.", found=column.name)
+        raise RunError(f"{hint('weight')} {column.name} must hold numbers.", found=column.name)
     values = column.to_numpy(np.float64)
     if not (np.isfinite(values).all() and (values >= 0).all() and values.any()):
         raise RunError(
-            f"{{--weight}} {column.name} must have a number of at least 0 in every row, and some "
+            f"{hint('weight')} {column.name} must have a number of at least 0 in every row, "
+            "and some "
             "above 0.",
             found=column.name,
         )
@@ -230,7 +232,7 @@ def _cut(column: pd.Series, cuts: Sequence[float]) -> pd.Series:
 
     if not is_numeric(column):
         raise RunError(
-            f"{{--bins}} needs numbers, but '{column.name}' holds text.", found=column.name
+            f"{hint('bins')} needs numbers, but '{column.name}' holds text.", found=column.name
         )
     marks = [f"{cut:g}" for cut in cuts]
     names = [f"under {marks[0]}"]
@@ -249,11 +251,11 @@ def _bins_for(column: pd.Series) -> dict[str, list[float]]:
 
 def _too_many_levels(name: str, column: pd.Series, levels: int, most: int) -> RunError:
     said = (
-        f"{{--sensitive}} {name} has {levels:,} different values; at most {most:,} can be "
+        f"{hint('sensitive')} {name} has {levels:,} different values; at most {most:,} can be "
         "compared. "
     )
     if is_numeric(column):
-        said += "Put its numbers into ranges, for instance {--bins}"
+        said += f"Put its numbers into ranges, for instance {hint('bins')}"
         return RunError(said, bins=_bins_for(column), found=levels)
     said += "Does it name single rows? Put values together, or take another column."
     return RunError(said, found=levels)

@@ -6,16 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, final
 
-import numpy as np
-
 from apfex.plain import printable
 
 if TYPE_CHECKING:
     from apfex.front import Front
     from apfex.runs._settings import ExploreSettings
-
-_ON_TEST_ROWS = {"error": "error", "balanced_error": "balanced_error"}
-"""Losses that rank points and are known of the test rows, by their names in a description."""
 
 
 @final
@@ -51,11 +46,11 @@ def conclude(described: Mapping[str, Any], front: Front, settings: ExploreSettin
     Parameters
     ----------
     described : mapping
-        From ``describe_front``, with what :func:`add_constant` adds.
+        From ``describe_front``.
     """
     place = described["chosen"]
     chosen = front[place]
-    if all(point.near_constant for point in front):
+    if described["trivial"]:
         return Conclusion("no_usable_model", _no_model(described, settings))
     limit = ", ".join(f"{name} gap at most {most:g}" for name, most in settings.max_gap.items())
     if settings.max_error_increase is not None:
@@ -78,64 +73,6 @@ def conclude(described: Mapping[str, Any], front: Front, settings: ExploreSettin
         f"rows it has the lowest {front.by.replace('_', ' ')} ({found} there).{poor}"
     )
     return Conclusion("chosen", text)
-
-
-def add_constant(
-    described: dict[str, Any],
-    front: Front,
-    labels: np.ndarray,
-    weight: np.ndarray | None,
-    selection_rate: float | None = None,
-) -> None:
-    """Add what the same answer for everyone is worth, beside every point.
-
-    Parameters
-    ----------
-    described : dict
-        From ``describe_front``; gets ``ranked_by`` and ``constant``, and every point ``gain`` and
-        ``near_constant``. They are of the test rows; where points are ranked by a cost or a scorer,
-        of the validation rows, as is ``loss`` then.
-    labels : int array of shape [n]
-        Labels of the test rows, as places among the classes.
-    weight : array of shape [n], or None
-    selection_rate : float, optional
-        Where it is fixed, points are compared with choosing so many rows at random.
-    """
-    words = described["classes"]
-    shares = np.bincount(labels, weight, len(words))
-    shares = shares / shares.sum()
-    most = int(shares.argmax())
-    constant = {
-        "label": words[most],
-        "error": float(1 - shares[most]),
-        "balanced_error": 1 - 1 / int((shares > 0).sum()),
-        "share_favored": float(words[most] == described["favorable"]),
-        "text": f"“{printable(words[most], 30)}” for everyone",
-    }
-    measured = described.get("constant") or {}
-    if selection_rate is None:
-        described["constant"] = {**constant, **measured}
-    else:
-        favored = float(shares[list(words).index(described["favorable"])])
-        constant |= {
-            "error": selection_rate * (1 - favored) + (1 - selection_rate) * favored,
-            "share_favored": selection_rate,
-            "text": f"{100 * selection_rate:g}% chosen at random",
-        }
-        described["constant"] = {**measured, **constant}
-    described["ranked_by"] = front.by
-    described["constant"]["loss"] = front.constant_error
-    by = _ON_TEST_ROWS.get(front.by)
-    for point, known in zip(described["points"], front, strict=True):
-        point["loss"] = known.loss
-        if by is None:
-            point |= {"gain": known.gain, "near_constant": known.near_constant}
-        elif selection_rate is not None:
-            gain = constant[by] - point[by]
-            point |= {"gain": gain, "near_constant": known.near_constant}
-        else:
-            point.setdefault("gain", constant[by] - point[by])
-            point.setdefault("near_constant", known.near_constant)
 
 
 def _no_model(described: Mapping[str, Any], settings: ExploreSettings) -> str:

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, final
 
-from apfex.runs._errors import RunError
+from apfex.runs._errors import RunError, hint
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,7 +66,7 @@ def read_dialect(path: Path, encoding: str | None) -> Dialect:
         raise RunError(f"{path} begins with an empty line; the column names must come first.")
     if "\0" in head[0]:
         raise RunError(
-            f"{path} is not plain text; if it is UTF-16 without a mark, say so: {{--encoding}}",
+            f"{path} is not plain text; if it is UTF-16 without a mark, say so: {hint('encoding')}",
             encoding="utf-16-le",
         )
     separator = max(_SEPARATORS, key=lambda mark: len(next(csv.reader(head[:1], delimiter=mark))))
@@ -180,7 +180,7 @@ def _unreadable(path: Path, encoding: str, error: Exception) -> RunError:
         return RunError(f"{path} cannot be read: {error}.")
     return RunError(
         f"{path} is not {encoding.upper().removesuffix('-SIG')} text; name its encoding, for "
-        "instance {--encoding} (Windows) or latin-1, or save it as UTF-8.",
+        f"instance {hint('encoding')} (Windows) or latin-1, or save it as UTF-8.",
         encoding="cp1252",
         found=encoding.upper().removesuffix("-SIG"),
     )
@@ -200,7 +200,7 @@ def _check(encoding: str) -> str:
         return codecs.lookup(encoding).name
     except LookupError as error:
         raise RunError(
-            "{--encoding} must be one that Python knows, such as utf-8, cp1252, latin-1 or "
+            f"{hint('encoding')} must be one that Python knows, such as utf-8, cp1252, latin-1 or "
             f"utf-16, got '{encoding}'.",
             found=encoding,
         ) from error

@@ -21,7 +21,7 @@ from apfex.runs._columns import (
 )
 from apfex.runs._data_checks import Leak, Proxy, find_identifiers, find_leaks, find_proxies
 from apfex.runs._dates import is_unclear_date
-from apfex.runs._errors import RunError, named, unknown
+from apfex.runs._errors import RunError, hint, named, unknown
 from apfex.runs._labels import MISSING, read_outcomes
 from apfex.runs._settings import ExploreSettings
 from apfex.runs._tables import ENDINGS, Table, open_table
@@ -169,7 +169,8 @@ def read_and_split(settings: ExploreSettings, frame: Any = None) -> SplitData:
     rows, facts = _read_source(settings, frame)
     if len(rows.groups) > _MOST_GROUPS:
         raise RunError(
-            f"{{--sensitive}} makes {len(rows.groups):,} groups where its columns are combined; "
+            f"{hint('sensitive')} makes {len(rows.groups):,} groups where its columns are "
+            "combined; "
             f"at most {_MOST_GROUPS} are possible: name fewer columns, or put values together.",
             found=len(rows.groups),
         )
@@ -239,7 +240,7 @@ def _read_dataset(name: str, settings: ExploreSettings) -> tuple[LabelledRows, d
     files_only = ("label", "positive", "favorable", "bins", "weight", "encoding", "sheet")
     for argument in files_only:
         if getattr(settings, argument):
-            raise RunError(f"{{--{argument}}} is for files: the data set {name} brings its own.")
+            raise RunError(f"{hint(argument)} is for files: the data set {name} brings its own.")
     info = next(info for info in list_datasets() if info.name == name)
     data = load_dataset(name)
     people = data.sensitive
@@ -315,7 +316,7 @@ def _favorable(settings: ExploreSettings, words: tuple[str, str]) -> int:
         return 1
     if settings.favorable not in words:
         raise RunError(
-            f"{{--favorable}} must be one of the two outcomes, {words[0]} or {words[1]}, got "
+            f"{hint('favorable')} must be one of the two outcomes, {words[0]} or {words[1]}, got "
             f"'{settings.favorable}'.",
             found=settings.favorable,
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from apfex.plain import printable
-from apfex.runs._errors import RunWarning, listed
+from apfex.runs._errors import RunWarning, hint, listed
 
 if TYPE_CHECKING:
     from apfex.report import Caveat
@@ -56,8 +56,8 @@ def warn_of_data(data: RunData, words: Sequence[str]) -> None:
     for one in _findings(data, words):
         if one.level == "note":
             continue
-        hint = f"{one.text} {one.remedy}: {{--drop}}"
-        warning = RunWarning(hint, drop=list(one.drop[:_MOST_NAMED]), found=one.found)
+        said = f"{one.text} {one.remedy}: {hint('drop')}"
+        warning = RunWarning(said, drop=list(one.drop[:_MOST_NAMED]), found=one.found)
         warnings.warn(warning, stacklevel=4)
 
 

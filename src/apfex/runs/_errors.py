@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
 from apfex.plain import printable
 
-_HINT = re.compile(r"\{--(\w+)\}")
+_MARK = secrets.token_hex(8)
+"""Known to nobody who writes a table, so that no name in it is taken for an argument."""
+_HINT = re.compile(rf"\{{{_MARK} (\w+)\}}")
 
 
 class _Message(Exception):
-    """A sentence in which ``{--drop}`` stands for the argument of that name.
+    """A sentence in which :func:`hint` stands for an argument.
 
     A message shows it as Python has it, the command line as its option; with a value where one is
-    proposed by keyword. ``{--predict}`` is how to predict with the run in a folder.
+    proposed by keyword. ``hint("predict")`` is how to predict with the run in a folder.
     """
 
     def __init__(
@@ -67,9 +70,14 @@ class RunWarning(_Message, UserWarning):
     """
 
 
+def hint(argument: str) -> str:
+    """An argument in a message, which is shown as Python has it, or as an option."""
+    return f"{{{_MARK} {argument}}}"
+
+
 def named(*arguments: str) -> str:
     """Arguments with commas between."""
-    *others, last = (f"{{--{name}}}" for name in arguments)
+    *others, last = (f"{hint(name)}" for name in arguments)
     return f"{', '.join(others)} and {last}" if others else last
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from apfex.plain import printable
 from apfex.runs._csv import MISSING
-from apfex.runs._errors import RunError, listed, unknown
+from apfex.runs._errors import RunError, hint, listed, unknown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,12 +79,14 @@ def _choose(path: Path, names: Sequence[str], sheet: str | None) -> str:
     if sheet is None:
         raise RunError(
             f"{path} has {len(names)} sheets ({listed(names)}): say which one to read, for "
-            "instance {--sheet}",
+            f"instance {hint('sheet')}",
             sheet=names[0],
             found=tuple(names),
         )
     if sheet not in names:
-        raise unknown(sheet, names, f"{path} has no sheet '{sheet}' ({{--sheet}})", there="it has")
+        raise unknown(
+            sheet, names, f"{path} has no sheet '{sheet}' ({hint('sheet')})", there="it has"
+        )
     return sheet
 
 

@@ -7,15 +7,14 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from apfex.plain import jsonable, printable
-from apfex.runs._conclusion import add_constant, conclude
+from apfex.runs._conclusion import conclude
 from apfex.runs._data import RunData, SplitData, read_and_split
 from apfex.runs._data_caveats import caveats_of_data, warn_of_data
-from apfex.runs._errors import RunError, RunWarning
+from apfex.runs._errors import RunError, RunWarning, hint
 from apfex.runs._folder import MODEL, RUN, free_folder, new_folder, new_record
 from apfex.runs._run import Run, caveats_of
 from apfex.runs._settings import Bins, ExploreSettings, Names
@@ -191,28 +190,16 @@ def _train_and_measure(
     test = rows.take(data.test, by_group=by_group)
     limits: dict[str, Any] = {"tolerance": settings.tolerance, "confidence": settings.confidence}
     measured = measure_front(clf, **test, **limits)
-    told: dict[str, Any] = {
-        "title": f"Front of {about.name}",
-        "source": f"{about.description}: {about.test_rows:,} test rows of {about.rows:,}",
-        "words": dict(zip(rows.classes, rows.words, strict=True)),
-    }
-    caveats, facts = caveats_of_data(about, rows.words), _facts_of_run(record, data)
-    if "caveats" in signature(measured.describe).parameters:
-        told |= {"caveats": caveats, "run": facts}
-    described = measured.describe(**told)
-    add_constant(
-        described,
-        clf.front_,
-        rows.codes[data.test],
-        test["sample_weight"],
-        settings.selection_rate,
+    caveats = caveats_of_data(about, rows.words)
+    described = measured.describe(
+        title=f"Front of {about.name}",
+        source=f"{about.description}: {about.test_rows:,} test rows of {about.rows:,}",
+        words=dict(zip(rows.classes, rows.words, strict=True)),
+        caveats=caveats,
+        run=_facts_of_run(record, data),
     )
     conclusion = conclude(described, clf.front_, settings).to_dict()
-    described |= {
-        "conclusion": conclusion,
-        "data_caveats": [asdict(one) for one in caveats],
-        "run": facts,
-    }
+    described |= {"conclusion": conclusion, "data_caveats": [asdict(one) for one in caveats]}
     described = jsonable(described)
     record |= {
         "finished": True,
@@ -245,7 +232,7 @@ def _fit(
             clf.fit(**rows)
     except NotMeasurableError as error:
         raise RunError(
-            f"{{--criteria}} {error.criterion} cannot be measured on the {error.n_rows:,} "
+            f"{hint('criteria')} {error.criterion} cannot be measured on the {error.n_rows:,} "
             "validation rows: a gap needs two groups with rows that "
             f"count there. {_REMEDY}, or choose other criteria.",
             found=error.criterion,
@@ -259,7 +246,9 @@ def _fit(
     return clf.set_params(verbose=0)
 
 
-_REMEDY = "Put values together ({--bins} for numbers), add rows, or lower {--test_fraction}"
+_REMEDY = (
+    f"Put values together ({hint('bins')} for numbers), add rows, or lower {hint('test_fraction')}"
+)
 
 
 def _left_out(warning: NotEstimableWarning) -> RunWarning:

@@ -13,16 +13,19 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from apfex.plain import printable
 from apfex.runs._columns import FeatureType
-from apfex.runs._errors import RunError, RunWarning
+from apfex.runs._errors import RunError, RunWarning, hint
 from apfex.runs._settings import fits
+
+if TYPE_CHECKING:
+    from apfex.auditing import Audit
 
 MODEL, FRONT, AUDIT, REPORT, RUN = "model", "front.json", "audit.json", "report.html", "run.json"
 DECISION = "decision.json"
-KIND, SCHEMA_VERSION = "apfex.run", 1
+KIND, SCHEMA_VERSION = "apfex.run", 2
 _PACKAGES = ("apfex", "numpy", "pandas", "pyarrow", "scikit-learn", "scipy", "torch")
 _TREES = ("xgboost", "xgboost-cpu")
 
@@ -50,7 +53,8 @@ def free_folder(out: str | os.PathLike[str] | None, name: str = "run") -> Path:
     is_empty = folder.is_dir() and not any(folder.iterdir())
     if (folder.exists() or folder.is_symlink()) and not is_empty:
         raise RunError(
-            f"{folder} exists already; name another folder ({{--out}}), or remove it.", found=folder
+            f"{folder} exists already; name another folder ({hint('out')}), or remove it.",
+            found=folder,
         )
     return folder
 
@@ -68,7 +72,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     except (OSError, ValueError) as error:
         raise RunError(
             f"{folder} cannot be made: {getattr(error, 'strerror', None) or error}; name another "
-            "folder ({--out}).",
+            f"folder ({hint('out')}).",
             found=folder,
         ) from error
     try:
@@ -77,7 +81,9 @@ def new_folder(folder: Path) -> Iterator[Path]:
     except BaseException as error:
         if (draft / MODEL).is_dir():
             kept = draft.rename(_unused(folder.with_name(f"{folder.name}.incomplete")))
-            said = "Not finished: there is no report, but the models are complete: {--predict}"
+            said = (
+                f"Not finished: there is no report, but the models are complete: {hint('predict')}"
+            )
             warnings.warn(RunWarning(said, predict=kept, found=kept), stacklevel=2)
         else:
             shutil.rmtree(draft, ignore_errors=True)
@@ -138,6 +144,20 @@ def versions() -> dict[str, str]:
     return found
 
 
+def read_audit(folder: Path) -> Audit:
+    """The audit that a folder holds."""
+    from apfex.auditing import Audit
+
+    file = folder / AUDIT
+    try:
+        return Audit.from_json(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(
+            f"{file} is damaged or missing ({error}); take it from a copy, or do the run again.",
+            found=file,
+        ) from error
+
+
 def keep_decision(
     decision: str | os.PathLike[str], folder: Path, n_points: int | None, sha256: str | None
 ) -> None:
@@ -146,7 +166,7 @@ def keep_decision(
     from apfex.report import read_decision
 
     if not Path(decision).is_file():
-        raise RunError(f"{{--decision}} must be a file, got {decision}.", found=decision)
+        raise RunError(f"{hint('decision')} must be a file, got {decision}.", found=decision)
     found = read_decision(decision, n_points=n_points, sha256=sha256)
     write_json(folder / DECISION, found)
 
@@ -206,7 +226,8 @@ def report_path(folder: Path | None, path: str | os.PathLike[str] | None) -> Pat
         return Path(path)
     if folder is None:
         raise RunError(
-            "{--path} must name a file, as this run is not stored in a folder; save makes one."
+            f"{hint('path')} must name a file, as this run is not stored in a folder; save "
+            "makes one."
         )
     return folder / REPORT
 
@@ -221,7 +242,8 @@ def check_finished(record: Mapping[str, Any], folder: Path) -> None:
     if not is_finished(record):
         raise RunError(
             f"{folder} was stopped before its models were measured on the test rows: it has no "
-            "figures and no report, only the model, with which this works: {--predict}. Explore "
+            "figures and no report, only the model, with which this works: "
+            f"{hint('predict')}. Explore "
             "the data again for the rest.",
             predict=folder,
         )
@@ -238,11 +260,11 @@ def _check_shape(record: Mapping[str, Any], file: Path) -> None:
     rules = dict(_EVERY)
     if is_front:
         rules |= _EXPLORE | (_FINISHED if is_finished(record) else {})
-    for part, (hint, wanted) in rules.items():
+    for part, (kind, wanted) in rules.items():
         value: Any = record
         for name in part.split("."):
             value = value.get(name) if isinstance(value, dict) else None
-        if not fits(value, hint) or (value in ([], {}) and part in _NOT_EMPTY):
+        if not fits(value, kind) or (value in ([], {}) and part in _NOT_EMPTY):
             raise RunError(
                 f"{file} is damaged: {part} must be {wanted}, got {printable(repr(value), 40)}; "
                 "take it from a copy, or do the run again.",

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from apfex.plain import printable
-from apfex.runs._errors import RunError, unknown
+from apfex.runs._errors import RunError, hint, unknown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +63,7 @@ class GateRule:
             known = gaps[column].unique().tolist()
             if value is not None and value not in known:
                 word = "criterion" if column == "criterion" else "grouping"
-                said = f"{{--fail_on}} '{self.text}': the {word} '{value}' is not audited"
+                said = f"{hint('fail_on')} '{self.text}': the {word} '{value}' is not audited"
                 raise unknown(value, known, said, there="audited are")
             gaps = gaps if value is None else gaps.loc[gaps[column].eq(value)]
         return gaps
@@ -221,17 +221,17 @@ def read_rule(text: str) -> GateRule:
     match = _RULE.fullmatch(text.strip())
     if match is None:
         raise RunError(
-            "{--fail_on} must read as 'dp_gap > 0.1', 'dp_gap.lower > 0.05', "
+            f"{hint('fail_on')} must read as 'dp_gap > 0.1', 'dp_gap.lower > 0.05', "
             f"'tpr_gap[sex].upper > 0.2' or 'violation', got '{text}'.",
             found=text,
         )
     criterion, column = match["criterion"], match["column"] or "gap"
     if criterion != "any" and criterion not in CRITERIA:
         known = [f"{name}_gap" for name in (*CRITERIA, "any")]
-        said = f"{{--fail_on}} '{text}': there is no {criterion}_gap"
+        said = f"{hint('fail_on')} '{text}': there is no {criterion}_gap"
         raise unknown(f"{criterion}_gap", known, said, there="known are")
     if column not in _COLUMNS:
-        said = f"{{--fail_on}} '{text}': there is no {column}"
+        said = f"{hint('fail_on')} '{text}': there is no {column}"
         raise unknown(column, _COLUMNS, said, there="known are")
     criterion = criterion if criterion == "any" else read_criteria(criterion)[0]
     by = None if match["by"] is None else match["by"].strip()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from apfex.runs._columns import is_numeric
-from apfex.runs._errors import RunError, listed, unknown
+from apfex.runs._errors import RunError, hint, listed, unknown
 from apfex.runs._settings import spelled
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def read_outcomes(columns: Mapping[str, pd.Series], positive: Positive) -> list[
         known = sorted({word for values in found for word in values.words})
         names = " or ".join(values.name for values in found)
         stray = next((one for one in _parts(positive) if one not in known), _parts(positive)[0])
-        raise unknown(stray, known, f"{{--positive}} '{stray}' is no value of {names}")
+        raise unknown(stray, known, f"{hint('positive')} '{stray}' is no value of {names}")
     return [values.outcome(positive, whole) for values in found]
 
 
@@ -123,11 +123,13 @@ def read_decisions(
         return decided, label[0] if label else None, None
     if positive_prediction is not None:
         raise RunError(
-            "{--positive_prediction} must not be given with {--threshold}, which decides itself."
+            f"{hint('positive_prediction')} must not be given with {hint('threshold')}, "
+            "which decides itself."
         )
     if not is_numeric(predicted):
         raise RunError(
-            f"{{--threshold}} needs numbers, but {predicted.name} holds none.", found=predicted.name
+            f"{hint('threshold')} needs numbers, but {predicted.name} holds none.",
+            found=predicted.name,
         )
     score, name = predicted.to_numpy(np.float64), str(predicted.name)
     codes = np.where(np.isnan(score), MISSING, score >= threshold)
@@ -135,7 +137,9 @@ def read_decisions(
     if "label" in columns:
         return decided, read_outcomes({"label": columns["label"]}, positive)[0], score
     if positive is not None:
-        raise RunError("{--positive} must not be given with {--threshold} and no {--label}.")
+        raise RunError(
+            f"{hint('positive')} must not be given with {hint('threshold')} and no {hint('label')}."
+        )
     return decided, None, score
 
 
@@ -147,13 +151,14 @@ def _read_apart(
     if not decided.find(positive_prediction):
         known, parts = sorted(decided.words), _parts(positive_prediction)
         stray = next((one for one in parts if one not in known), parts[0])
-        said = f"{{--positive_prediction}} '{stray}' is no value of {decided.name}"
+        said = f"{hint('positive_prediction')} '{stray}' is no value of {decided.name}"
         raise unknown(stray, known, said)
     outcome = decided.outcome(positive_prediction, [])
     if "label" not in columns:
         if positive is not None:
             raise RunError(
-                "{--positive} must not be given with {--positive_prediction} and no {--label}."
+                f"{hint('positive')} must not be given with {hint('positive_prediction')} "
+                f"and no {hint('label')}."
             )
         return outcome, None
     label = _Values.of("label", columns["label"])
@@ -172,9 +177,10 @@ def _check_words(decided: _Values, label: _Values, positive: Positive) -> None:
     proposed = {"positive_prediction": decided.likely(positive)}
     if len(unclear) == 2 or unclear == [label]:
         proposed["positive"] = label.likely(None)
-    options = " ".join(f"{{--{name}}}" for name in proposed)
+    options = " ".join(f"{hint(name)}" for name in proposed)
     raise RunError(
-        f"{{--prediction}} {decided.name} holds {listed(sorted(decided.words))}, and {{--label}} "
+        f"{hint('prediction')} {decided.name} holds {listed(sorted(decided.words))}, and "
+        f"{hint('label')} "
         f"{label.name} {listed(sorted(label.words))}: say which value is positive in each, for "
         f"instance {options}",
         found=tuple(sorted(unclear[0].words)),
@@ -200,13 +206,13 @@ class _Values:
         if _is_score(column):
             numbers = column.dropna()
             raise RunError(
-                f"{{--{argument}}} {name} must hold labels, got numbers from {numbers.min():.4g} "
+                f"{hint(argument)} {name} must hold labels, got numbers from {numbers.min():.4g} "
                 f"to {numbers.max():.4g}, such as {numbers.iloc[0]:.4g}.",
                 found=f"{numbers.iloc[0]:.4g}",
             )
         codes, values = pd.factorize(column)
         if not len(values):
-            raise RunError(f"{{--{argument}}} {name} has no values at all.")
+            raise RunError(f"{hint(argument)} {name} has no values at all.")
         return _Values(argument, name, [spelled(value) for value in values], codes)
 
     def find(self, positive: Positive) -> tuple[str, ...]:
@@ -262,7 +268,7 @@ class _Values:
             known = same.get(word.strip().casefold())
             if known is not None and word not in positive:
                 raise RunError(
-                    f"{{--{self.argument}}} {self.name} spells one value in two ways, '{known}' "
+                    f"{hint(self.argument)} {self.name} spells one value in two ways, '{known}' "
                     f"and '{word}': write it alike in all rows.",
                     found=word,
                 )
@@ -272,7 +278,8 @@ class _Values:
         is_all = len(positive) > 1 and set(self.words) <= set(positive)
         if is_all and self.argument == "label":
             raise RunError(
-                f"{{--positive}} must leave a value of {self.name} that is not positive, got all "
+                f"{hint('positive')} must leave a value of {self.name} that is not positive, "
+                "got all "
                 f"of them: {listed(self.words)}.",
                 found=tuple(positive),
             )
@@ -287,8 +294,8 @@ class _Values:
     def _unclear(self) -> RunError:
         words = sorted(self.words)
         return RunError(
-            f"{{--{self.argument}}} {self.name} holds {len(words):,} values ({listed(words)}): say "
-            "which one is positive, for instance {--positive}",
+            f"{hint(self.argument)} {self.name} holds {len(words):,} values ({listed(words)}): say "
+            f"which one is positive, for instance {hint('positive')}",
             positive=self.likely(None),
             found=tuple(words),
         )
@@ -307,9 +314,10 @@ def _check_decided(column: pd.Series) -> None:
     if _is_score(column):
         low, high = column.min(), column.max()
         raise RunError(
-            f"{{--prediction}} {column.name} must hold decisions, got numbers from {low:.3g} to "
+            f"{hint('prediction')} {column.name} must hold decisions, got numbers from "
+            f"{low:.3g} to "
             f"{high:.3g}. Are they scores? Then say from which on it is decided, for instance "
-            "{--threshold}",
+            f"{hint('threshold')}",
             threshold=0.5 if 0 <= low <= high <= 1 else 0,
             found=(low, high),
         )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO, final
 
 import numpy as np
 
-from apfex.runs._errors import RunError
+from apfex.runs._errors import RunError, hint
 from apfex.runs._tables import Table, format_of
 
 if TYPE_CHECKING:
@@ -60,24 +60,26 @@ def target_of(
         return out
     target = _name_for(table) if out is None else Path(out).absolute()
     if target.exists() and table.path is not None and target.resolve() == table.path.resolve():
-        raise RunError(f"{{--out}} must not be {table.path} itself.", found=table.path)
+        raise RunError(f"{hint('out')} must not be {table.path} itself.", found=table.path)
     if target.is_dir():
-        raise RunError(f"{{--out}} {target} is a folder; name a file in it.", found=target)
+        raise RunError(f"{hint('out')} {target} is a folder; name a file in it.", found=target)
     if format_of(target) == "excel":
         raise RunError(
-            f"{{--out}} {target} must end in .csv, .parquet or .arrow: Excel files are read, but "
+            f"{hint('out')} {target} must end in .csv, .parquet or .arrow: Excel files are "
+            "read, but "
             "not written. A spreadsheet opens CSV.",
             found=target,
         )
     if target.exists() and not force:
         raise RunError(
-            f"{target} exists already; name another file ({{--out}}), or replace it ({{--force}}).",
+            f"{target} exists already; name another file ({hint('out')}), or replace it "
+            f"({hint('force')}).",
             force=True,
             found=target,
         )
     if not target.parent.is_dir():
         raise RunError(
-            f"{{--out}} {target} needs the folder {target.parent}, which is not there.",
+            f"{hint('out')} {target} needs the folder {target.parent}, which is not there.",
             found=target,
         )
     return target
@@ -89,7 +91,7 @@ def check_new(table: Table, names: Sequence[str]) -> None:
     if taken:
         raise RunError(
             f"{table.name} has a column '{taken[0]}' already; put another word before it "
-            "({--prefix}).",
+            f"({hint('prefix')}).",
             found=taken[0],
         )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
-from apfex.runs._errors import RunError
+from apfex.runs._errors import RunError, hint
 from apfex.runs._explore import Progress, explore_with
 from apfex.runs._folder import check_finished, read_record, versions
 from apfex.runs._run import Run
@@ -107,21 +107,21 @@ def _data_of(record: Mapping[str, Any], settings: ExploreSettings, data: Any) ->
     stored, name = record["data"]["path"], record["data"]["name"]
     if stored is None and settings.source is not None:
         if data is not None:
-            raise RunError(f"{{--data}} is for files; the run is of {name}.")
+            raise RunError(f"{hint('data')} is for files; the run is of {name}.")
         return settings.source  # checked when it is loaded
     if stored is None and data is None:
-        raise RunError("The run is of a frame; hand it over again: {--data}")
+        raise RunError(f"The run is of a frame; hand it over again: {hint('data')}")
     source = stored if data is None else data
     if data is None and not Path(str(source)).exists():
         raise RunError(
-            f"The data of the run, {source}, is not there; say where: {{--data}}", found=source
+            f"The data of the run, {source}, is not there; say where: {hint('data')}", found=source
         )
     table = open_table(source, settings.encoding, settings.sheet)
     found, wanted = table.sha256(), record["data"]["sha256"]
     if found != wanted:
         raise RunError(
             f"{table.name} is not that of the run: sha256 must be {wanted[:12]}..., got "
-            f"{found[:12]}...; find the old one ({{--data}}), or explore the new one.",
+            f"{found[:12]}...; find the old one ({hint('data')}), or explore the new one.",
             found=found[:12],
         )
     return source

@@ -18,7 +18,7 @@ from apfex.runs._audit import AuditRun, load_audit
 from apfex.runs._columns import group_columns, read_features, read_groups
 from apfex.runs._conclusion import Conclusion
 from apfex.runs._data import RunData
-from apfex.runs._errors import RunError, RunWarning, listed
+from apfex.runs._errors import RunError, RunWarning, hint, listed
 from apfex.runs._folder import (
     AUDIT,
     FRONT,
@@ -31,6 +31,7 @@ from apfex.runs._folder import (
     is_finished,
     keep_decision,
     new_folder,
+    read_audit,
     read_record,
     report_path,
 )
@@ -102,12 +103,10 @@ class Run:
     @cached_property
     def audit(self) -> Audit:
         """The audit of the chosen point on the test rows."""
-        from apfex.auditing import Audit
-
         if self._audit is not None:
             return self._audit
         check_finished(self.record, self._home)
-        return Audit.from_json((self._home / AUDIT).read_text(encoding="utf-8"))
+        return read_audit(self._home)
 
     @cached_property
     def data(self) -> RunData:
@@ -293,7 +292,7 @@ class Run:
         if lacking:
             raise RunError(
                 f"{table.name} lacks the sensitive columns {listed(lacking)}: this run decides by "
-                "the group of each row ({--group_thresholds}).",
+                f"the group of each row ({hint('group_thresholds')}).",
                 found=tuple(lacking),
             )
         return group_columns(read_groups(table.read(names), self.record["settings"]["bins"]))
@@ -303,7 +302,7 @@ class Run:
             return self.classifier
         if not 0 <= point < len(self.front):
             raise RunError(
-                f"{{--point}} must be from 0 to {len(self.front) - 1}, the points of "
+                f"{hint('point')} must be from 0 to {len(self.front) - 1}, the points of "
                 f"{self.folder or 'the run'}, got {point}.",
                 found=point,
             )

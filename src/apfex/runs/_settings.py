@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, final, get_args, get_origin, get_type_hin
 import numpy as np
 
 from apfex.plain import printable
-from apfex.runs._errors import RunError, unknown
+from apfex.runs._errors import RunError, hint, unknown
 
 Bins = Mapping[str, Sequence[float]]
 Names = str | Sequence[str]
@@ -120,7 +120,7 @@ class ExploreSettings(TableSettings):
         self._check_ranking()
         if not 0 < self.test_fraction < 1:
             raise RunError(
-                f"{{--test_fraction}} must lie between 0 and 1, got {self.test_fraction}.",
+                f"{hint('test_fraction')} must lie between 0 and 1, got {self.test_fraction}.",
                 found=self.test_fraction,
             )
 
@@ -128,13 +128,14 @@ class ExploreSettings(TableSettings):
         """Refuse what contradicts itself, before any data is read."""
         if self.cost is not None and self.scoring != "accuracy":
             raise RunError(
-                f"{{--cost}} must not be given with {{--scoring}} {self.scoring}: models are "
+                f"{hint('cost')} must not be given with {hint('scoring')} {self.scoring}: "
+                "models are "
                 "ranked by one of the two.",
                 found=self.scoring,
             )
         if self.threads is not None and not (fits(self.threads, int) and self.threads >= 1):
             raise RunError(
-                f"{{--threads}} must be a whole number of at least 1, got {self.threads}.",
+                f"{hint('threads')} must be a whole number of at least 1, got {self.threads}.",
                 found=self.threads,
             )
 
@@ -190,7 +191,8 @@ class AuditFileSettings(TableSettings):
         )
         if self.score is not None and self.threshold is not None:
             raise RunError(
-                "{--score} must not be given with {--threshold}: the predictions are scores then."
+                f"{hint('score')} must not be given with {hint('threshold')}: the "
+                "predictions are scores then."
             )
 
 
@@ -210,7 +212,7 @@ def _check_positive(given: Any) -> str | tuple[str, ...] | None:
     if isinstance(given, list | tuple | set):
         several = [spelled(value) for value in given]
         if not several:
-            raise RunError("{--positive} must name at least one value, got none.")
+            raise RunError(f"{hint('positive')} must name at least one value, got none.")
         return tuple(several) if len(several) > 1 else several[0]
     return None if given is None else spelled(given)
 
@@ -222,7 +224,7 @@ def _check_share(name: str, given: float | None, *, is_open: bool = False) -> No
     is_share = fits(given, float) and 0 <= given <= 1
     if not is_share or (is_open and given in (0, 1)):
         rule = "lie between 0 and 1" if is_open else "be a number from 0 to 1"
-        raise RunError(f"{{--{name}}} must {rule}, got {given}.", found=given)
+        raise RunError(f"{hint(name)} must {rule}, got {given}.", found=given)
 
 
 def _check_cost(given: Mapping[str, float] | None) -> dict[str, float] | None:
@@ -232,12 +234,12 @@ def _check_cost(given: Mapping[str, float] | None) -> dict[str, float] | None:
     kinds = ("false_positive", "false_negative")
     stray = next((name for name in given if name not in kinds), None)
     if stray is not None:
-        raise unknown(stray, kinds, f"{{--cost}}: there is no '{stray}'")
+        raise unknown(stray, kinds, f"{hint('cost')}: there is no '{stray}'")
     cost = {name: given.get(name, 1) for name in kinds}
     for name, value in cost.items():
         if not (fits(value, float) and 0 < value < float("inf")):
             raise RunError(
-                f"{{--cost}} must be a number above 0 for {name}, got {value}.", found=value
+                f"{hint('cost')} must be a number above 0 for {name}, got {value}.", found=value
             )
     return {name: float(value) for name, value in cost.items()}
 
@@ -250,9 +252,9 @@ def _check_criteria(given: Names) -> tuple[str, ...]:
     for name in filter(None, names):
         if name not in CRITERIA:
             known = sorted(CRITERIA)
-            raise unknown(name, known, f"{{--criteria}}: there is no '{name}'")
+            raise unknown(name, known, f"{hint('criteria')}: there is no '{name}'")
     if not any(names):
-        raise RunError("{--criteria} must name at least one, such as dp or tpr.")
+        raise RunError(f"{hint('criteria')} must name at least one, such as dp or tpr.")
     return read_criteria([name for name in names if name])
 
 
@@ -265,7 +267,7 @@ def named_metrics(given: Any) -> Any:
     names = [name.strip() for value in as_names(given) for name in str(value).split(",")]
     for name in filter(None, names):
         if name not in METRIC_NAMES:
-            raise unknown(name, METRIC_NAMES, f"{{--metrics}}: there is no '{name}'")
+            raise unknown(name, METRIC_NAMES, f"{hint('metrics')}: there is no '{name}'")
     return list(dict.fromkeys(filter(None, names)))
 
 
@@ -282,9 +284,13 @@ def _check_max_gap(
     found = {_check_criteria(name)[0]: bound for name, bound in bounds.items()}
     for name, bound in found.items():
         if name not in criteria:
-            raise RunError(f"{{--max_gap}}: {name} is not among {{--criteria}}.", found=name)
+            raise RunError(
+                f"{hint('max_gap')}: {name} is not among {hint('criteria')}.", found=name
+            )
         if not (fits(bound, float) and 0 <= bound <= 1):
-            raise RunError(f"{{--max_gap}} must be a number from 0 to 1, got {bound}.", found=bound)
+            raise RunError(
+                f"{hint('max_gap')} must be a number from 0 to 1, got {bound}.", found=bound
+            )
     return {name: float(bound) for name, bound in found.items()}
 
 
@@ -294,7 +300,7 @@ def _check_bins(given: Bins | None) -> dict[str, list[float]]:
     for name, cuts in found.items():
         if not cuts or sorted(set(cuts)) != cuts:
             raise RunError(
-                f"{{--bins}} must have rising numbers for '{name}', such as 25, 45, 65, got "
+                f"{hint('bins')} must have rising numbers for '{name}', such as 25, 45, 65, got "
                 f"{cuts}.",
                 found=cuts,
             )

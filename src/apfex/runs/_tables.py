@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 from apfex.plain import printable
 from apfex.runs._csv import Dialect, first_line, read_csv, read_dialect
-from apfex.runs._errors import RunError, nearest, unknown
+from apfex.runs._errors import RunError, hint, nearest, unknown
 from apfex.runs._excel import read_sheet
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Table:
         """The name, if there is such a column; an error that suggests the nearest otherwise."""
         if name in self.columns:
             return name
-        said = f"{self.name} has no column '{name}' ({{--{argument}}})"
+        said = f"{self.name} has no column '{name}' ({hint(argument)})"
         raise unknown(name, self.columns, said, there="it has")
 
     def names(self, given: str | Sequence[str], argument: str) -> list[str]:
@@ -80,11 +80,11 @@ class Table:
             parts += [part if part in self.columns else part.strip() for part in whole]
         found = [self.column(part, argument) for part in parts if part]
         if given and not found:
-            raise RunError(f"{{--{argument}}} must name columns, got nothing.")
+            raise RunError(f"{hint(argument)} must name columns, got nothing.")
         repeated = [name for name, n in Counter(found).items() if n > 1]
         if repeated:
             raise RunError(
-                f"{{--{argument}}} must name a column once, got '{repeated[0]}' twice.",
+                f"{hint(argument)} must name a column once, got '{repeated[0]}' twice.",
                 found=repeated[0],
             )
         return found
@@ -145,7 +145,7 @@ def open_table(source: Any, encoding: str | None = None, sheet: str | None = Non
     is_file = isinstance(source, str | os.PathLike)
     is_excel = is_file and Path(source).suffix.lower() in _EXCEL
     if sheet is not None and not is_excel:
-        raise RunError(f"{{--sheet}} is for Excel files, got '{sheet}'.", found=sheet)
+        raise RunError(f"{hint('sheet')} is for Excel files, got '{sheet}'.", found=sheet)
     table = _open_file(Path(source), encoding, sheet) if is_file else _open_frame(source)
     repeated = sorted(name for name, count in Counter(table.columns).items() if count > 1)
     if repeated:

@@ -164,7 +164,7 @@ const isBalanced = D.settings.ranked_by === "balanced_accuracy";
 const rankedBy = isBalanced ? "balanced error" : "error";
 const rankedError = (one) => (isBalanced ? one.balanced_error : one.error);
 /* The constant decision: one label for everybody. */
-const CONSTANT = D.constant && `“${visible(D.constant.label)}” for everybody`;
+const CONSTANT = D.constant && visible(D.constant.text);
 const constantGap = (criterion, by) => {
   const found = D.constant && D.constant.gaps.find((gap) => gap.criterion === criterion && gap.by === by);
   return found ? found.gap : null;
