@@ -62,7 +62,7 @@ class Front(list):
     by, constant_error = "error", 0.4
 
 
-def made(*errors, chosen=0, chosen_by="bounds", trivial=False) -> Any:
+def made(*errors, chosen=0, chosen_by="bounds", trivial=False) -> tuple[Any, Any]:
     """A front with these errors, of rows of which 60% have one label, and its description."""
     front: Any = Front(Known(error, 0.4, min(errors), trivial) for error in errors)
     found = {"constant": {"label": "no", "error": 0.4}, "chosen": chosen, "chosen_by": chosen_by}

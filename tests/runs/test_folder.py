@@ -1,11 +1,12 @@
 """A run folder appears whole or not at all; nothing is replaced."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
-from apfex.runs import RunError, RunWarning, free_folder
+from apfex.runs import RunError, RunWarning, free_folder, load_run
 from apfex.runs._folder import MODEL, RUN, new_folder
 
 
