@@ -154,7 +154,7 @@ def test_members_that_stop_are_evaluated_no_more(monkeypatch):
 @BOTH
 def test_progress_is_shown_if_asked_for(form, capsys):
     fitted(verbose=1, **form)
-    assert "best error" in capsys.readouterr().err
+    assert "best so far: error" in capsys.readouterr().err
     fitted(**form)
     assert capsys.readouterr().out == ""
 

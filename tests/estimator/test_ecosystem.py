@@ -225,7 +225,7 @@ def test_models_of_every_kind(model):
 
 def test_verbose_shows_a_bar(capsys):
     fitted(verbose=1)
-    assert "best error" in capsys.readouterr().err
+    assert "best so far: error" in capsys.readouterr().err
     fitted()
     assert capsys.readouterr().out == ""
 

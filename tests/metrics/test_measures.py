@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss, f1_score, precision_score, roc_auc_score
 from sklearn.metrics import log_loss as sklearn_log_loss
 
-from apfex.metrics import MEASURES, of_scores, read_measures
+from apfex.metrics import of_scores, read_measures
 
 
 def rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -100,7 +100,7 @@ def test_scores_go_to_metrics_of_scores():
 def test_unknown_metrics_are_refused(metrics):
     with pytest.raises(ValueError, match="metrics must") as caught:
         read_measures(metrics)
-    assert all(name in str(caught.value) for name in MEASURES)
+    assert all(name in str(caught.value) for name in ("auc", "brier", "log_loss"))
 
 
 def test_rates_are_known_by_many_names():

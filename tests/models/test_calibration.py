@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from apfex.models import JointModel, RuleModel, calibrate, fit_calibration
+from apfex.models._calibration import calibrate_out_of_fold
 
 
 def skewed(n: int, slope: float, offset: float, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -85,3 +86,16 @@ def test_what_has_diverged_is_left_alone():
     p, y = skewed(50, 1.0, 0.0, seed=0)
     assert fit(p * torch.nan, y) is None
     assert fit_calibration(p, y, torch.ones(50), torch.zeros(50)) is None  # nothing to check by
+
+
+def test_a_row_has_no_part_in_what_its_own_prediction_is_mended_by():
+    p, y = skewed(600, 0.4, 0.5, seed=2)
+    joint, weight, folds = p.unsqueeze(1), torch.ones(600), torch.arange(600) % 5
+    found = []
+    for label in (0, 1):
+        y[7] = label
+        figures, mended = calibrate_out_of_fold(joint, y, weight, folds)
+        assert figures is not None
+        found.append(mended)
+    torch.testing.assert_close(found[0][7], found[1][7], rtol=0, atol=0)
+    assert not torch.equal(found[0][8], found[1][8])

@@ -110,7 +110,7 @@ def test_it_is_plain_json(front):
     text = json.dumps(front.described, allow_nan=False)
     assert json.loads(text) == front.described
     assert front.described["kind"] == "apfex.front"
-    assert front.described["schema_version"] == 1
+    assert front.described["schema_version"] == 2
 
 
 def test_labels_are_called_what_words_say(front):

@@ -26,7 +26,7 @@ def test_a_gap_above_the_tolerance_is_told(unfair):
     assert caveat.data["criterion"] == "dp"
     assert caveat.data["gap"] > 0.05
     assert str(caveat).startswith(
-        "The gap in selection rate is surely above the tolerance 0.05: 0."
+        "Violation: the gap in selection rate surely exceeds the limit of 0.05. It is 0."
     )
     assert "sex x origin" in str(caveat)
 

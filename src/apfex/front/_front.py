@@ -66,9 +66,11 @@ class Front(Sequence[Point]):
     ) -> None:
         self.by, self.favorable_label, self.dtype = by, favorable_label, dtype
         self.constant_error = constant_error
-        ranked = sorted(points, key=lambda point: point.loss)
-        best = min((point.loss for point in ranked if not point.trivial), default=constant_error)
-        self._points = [point.against(constant_error, best) for point in ranked]
+        self._points = sorted(points, key=lambda point: point.loss)
+        if np.isfinite(constant_error):
+            usable = (point.loss for point in points if not point.trivial)
+            best = min(usable, default=constant_error)
+            self._points = [point.against(constant_error, best) for point in self._points]
 
     @overload
     def __getitem__(self, index: int) -> Point: ...

@@ -22,7 +22,7 @@ from apfex.metrics._group_rates import GroupRates, largest_gap
 from apfex.metrics._inference import gap_inference, interval_of_rates
 from apfex.metrics._inputs import Inputs, check_indexes, check_spelling, read_inputs
 from apfex.metrics._interval import GapInterval, gap_interval
-from apfex.metrics._measures import MEASURES, METRIC_NAMES, Measure, of_scores, read_measures
+from apfex.metrics._measures import METRIC_NAMES, Measure, of_scores, read_measures
 from apfex.metrics._not_estimable import NotEstimableWarning, NotMeasurableError
 from apfex.metrics._pairs import gap_of_limits, lower_of_pairs, surest_pair, upper_of_pairs
 from apfex.metrics._performance import accuracy, balanced_accuracy, worst_group_accuracy

@@ -223,7 +223,8 @@ class MeasuredFront:
         losses = [_ranked(clf, one) for one in points]
         others = Others(points[baseline], constant, losses, tuple(caveats), fresh)
         bounds, chosen_by = _bounds(clf), _chosen_by(clf)
-        is_trivial = all(point.near_constant for point in clf.front_) or others.is_useless
+        is_useful = any(not (one.trivial or one.near_constant) for one in clf.front_)
+        is_trivial = not is_useful or others.is_useless
         choices = [
             _choice(clf, place, baseline, bounds, chosen_by, is_trivial)
             for place in range(len(points))

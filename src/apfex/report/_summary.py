@@ -261,7 +261,7 @@ def _against_baseline(choice: Choice, compared: Mapping[str, Any]) -> str:
     which = (
         "the model trained without any fairness goal"
         if choice.without_goal
-        else "the most accurate model on the validation rows"
+        else "the model that is most accurate on the validation rows"
     )
     if choice.place == base:
         return f" This is {which}: the others are compared with it."

@@ -137,7 +137,7 @@ class Run:
 
         points, data = len(self.described["points"]), self.record["data"]
         decision = decision_in(self.folder, points, data["sha256"])
-        described = {**self.described, "decision": decision}
+        described = self.described if decision is None else {**self.described, "decision": decision}
         return write_front_page(described, report_path(self.folder, path))
 
     def predict(
