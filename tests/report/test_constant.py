@@ -66,6 +66,17 @@ def test_a_front_without_a_better_model_than_the_constant_says_so_first(decide):
         assert "--scoring balanced_accuracy" in point["summary"]["headline"]
 
 
+def test_few_rows_do_not_say_that_a_model_is_constant(decide):
+    """Of 40 rows a model that was good on the validation rows may be wrong for half, by chance."""
+    few = np.arange(0, ROWS, 10)
+    sex = {"sex": [SEX["sex"][row] for row in few]}
+    described = decide([(1 - Y)[few], wrong_for(0.4)[few]], Y[few], sex)
+    assert not described["trivial"]
+    for point in described["points"]:
+        assert not point["near_constant"]
+        assert not {"trivial_front", "near_constant"} & {*codes(point)}
+
+
 def test_an_audit_is_compared_with_the_constant_decision(audit_data):
     result = audit(Y, wrong_for(0.5), sensitive_features=SEX, favorable_label=0)
     described = audit_data(result)

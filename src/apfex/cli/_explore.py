@@ -200,8 +200,9 @@ def show_run(run: Run, screen: Screen) -> None:
         files["Predict"] = f"apfex predict {shlex.quote(str(run.folder))} FILE"
     screen.facts(files)
     told = len(run.described.get("data_caveats", ()))
+    said = () if run.conclusion.is_usable else ("trivial_front", "trivial", "constant")
     for caveat in run.caveats[told:]:  # those of the data were told when it was read
-        if caveat.level == "warning":
+        if caveat.level == "warning" and caveat.code not in said:
             screen.warn(f"Point {run.described['chosen']}: {caveat}")
 
 

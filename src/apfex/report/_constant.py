@@ -94,6 +94,8 @@ class Gain:
     constant: Constant
     error: float
     best: float
+    flagged: bool | None = None
+    """Whether the validation rows flag it, where the rows at hand are too few to say."""
 
     @property
     def size(self) -> float:
@@ -108,6 +110,8 @@ class Gain:
     @property
     def near_constant(self) -> bool:
         """Whether it closes less than half of that way."""
+        if self.flagged is not None:
+            return self.flagged
         return math.isnan(self.share) or self.share < NEAR_CONSTANT
 
 

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_FEW_ROWS = 100
+"""Rows below which only the validation rows say whether a model is nearly constant."""
+
+
 def describe_front(
     clf: APFExClassifier,
     X: Any,
@@ -221,10 +225,11 @@ class MeasuredFront:
             clf.selection_rate,
         )
         losses = [_ranked(clf, one) for one in points]
-        others = Others(points[baseline], constant, losses, tuple(caveats), fresh)
+        weak = [one.trivial or one.near_constant for one in clf.front_]
+        few = weak if len(rows.y) < _FEW_ROWS else None
+        others = Others(points[baseline], constant, losses, tuple(caveats), fresh, few)
         bounds, chosen_by = _bounds(clf), _chosen_by(clf)
-        is_useful = any(not (one.trivial or one.near_constant) for one in clf.front_)
-        is_trivial = not is_useful or others.is_useless
+        is_trivial = all(weak) or others.is_useless
         choices = [
             _choice(clf, place, baseline, bounds, chosen_by, is_trivial)
             for place in range(len(points))

@@ -66,17 +66,22 @@ class Others:
     losses: Sequence[float]
     caveats: Sequence[Caveat]
     fresh: bool
+    flagged: Sequence[bool] | None
+    """Points that the validation rows flag as nearly constant, where these rows are too few."""
 
     def gain(self, one: MeasuredPoint) -> Gain | None:
         """Of a point over the constant decision."""
         if self.constant is None:
             return None
-        return Gain(self.constant, self.losses[one.place], min(self.losses))
+        flagged = None if self.flagged is None else self.flagged[one.place]
+        return Gain(self.constant, self.losses[one.place], min(self.losses), flagged)
 
     @property
     def is_useless(self) -> bool:
         """Whether no point is better than the constant decision."""
-        return self.constant is not None and min(self.losses) >= self.constant.ranked
+        if self.constant is None or self.flagged is not None:
+            return False
+        return min(self.losses) >= self.constant.ranked
 
 
 def measure_point(rows: AuditRows, place: int, decided: np.ndarray) -> MeasuredPoint:
