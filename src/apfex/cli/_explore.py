@@ -199,9 +199,9 @@ def show_run(run: Run, screen: Screen) -> None:
     if run.conclusion.is_usable:
         files["Predict"] = f"apfex predict {shlex.quote(str(run.folder))} FILE"
     screen.facts(files)
-    told = len(run.described.get("data_caveats", ()))
-    said = () if run.conclusion.is_usable else ("trivial_front", "trivial", "constant")
-    for caveat in run.caveats[told:]:  # those of the data were told when it was read
+    said = ["leak", "identifier", "proxy", "date"]  # when the data was read
+    said += [] if run.conclusion.is_usable else ["trivial_front", "trivial", "constant"]
+    for caveat in run.caveats:
         if caveat.level == "warning" and caveat.code not in said:
             screen.warn(f"Point {run.described['chosen']}: {caveat}")
 

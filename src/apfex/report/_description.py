@@ -209,8 +209,6 @@ def check_described(described: Mapping[str, Any], *, is_front: bool) -> None:
         _check(described["history"], _HISTORY, "history")
     if described.get("decision") is not None:
         _check(described["decision"], _DECISION, "decision")
-    for place, caveat in enumerate(described.get("data_caveats") or ()):
-        _check(caveat, _CAVEAT, f"data_caveats[{place}]")
     if described.get("names") is not None:
         _check(described["names"], dict.fromkeys(described["names"], str), "names")
     for name in ("criteria", "rates", "groupings", "points"):

@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -199,7 +199,7 @@ def _train_and_measure(
         run=_facts_of_run(record, data),
     )
     conclusion = conclude(described, clf.front_, settings).to_dict()
-    described |= {"conclusion": conclusion, "data_caveats": [asdict(one) for one in caveats]}
+    described["conclusion"] = conclusion
     described = jsonable(described)
     record |= {
         "finished": True,

@@ -327,10 +327,8 @@ class Run:
 
 
 def caveats_of(described: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """All caveats of a run, as plain values: those of its data, then those of its chosen point."""
-    data = described.get("data_caveats", [])
-    chosen = described["points"][described["chosen"]]["caveats"]
-    return [*data, *(caveat for caveat in chosen if caveat not in data)]
+    """All caveats of the chosen point, those of the data among them, as plain values."""
+    return described["points"][described["chosen"]]["caveats"]
 
 
 def load_run(folder: str | os.PathLike[str]) -> Run:

@@ -133,7 +133,7 @@ const NO_CAVEAT = {
   "within tolerance": "Nothing stands against it: every gap is within the limit, and no check gave a warning.",
 };
 function caveatList(point) {
-  const list = [...point.caveats, ...(D.data_caveats || [])];
+  const list = point.caveats;
   const title = isFront ? "Reasons for caution" : "What to know of these decisions";
   const warned = list.some(({ level }) => level === "warning");
   const none = warned ? null : quiet(NO_CAVEAT[worstVerdict(point)]);
