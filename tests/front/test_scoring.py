@@ -39,7 +39,7 @@ def test_losses_are_mean_costs_and_scores(c, weighted):
     found = Scoring("cost", costs).losses(torch.from_numpy(decided), rows)
     expected = [np.average(costs[rows.y, one], weights=rows.sample_weight) for one in decided]
     np.testing.assert_allclose(found, expected)
-    scorer = scorer_of("f1_macro", np.arange(c))
+    scorer = scorer_of("f1_macro", c, 1)
     found = Scoring("1 - f1_macro", scorer=scorer).losses(torch.from_numpy(decided), rows)
     expected = [
         1 - f1_score(rows.y, one, average="macro", sample_weight=rows.sample_weight)
@@ -53,10 +53,12 @@ def test_no_constant_is_better_than_what_is_called_the_best(name):
     rows = make_validation(n=301)
     scoring = Scoring(name)
     constants = torch.arange(2).unsqueeze(1).expand(2, 301)
-    assert scoring.without_inputs(rows, 1) == scoring.losses(constants, rows).min()
+    losses = scoring.losses(constants, rows)
+    assert scoring.without_inputs(rows, 1) == (losses.min(), losses.argmin())
     draws = torch.rand(4000, 301, generator=torch.Generator().manual_seed(0)) < 0.3
     at_random = scoring.losses(draws.long(), rows).mean()
-    fixed = Scoring(name, selection_rate=0.3).without_inputs(rows, 1)
+    fixed, label = Scoring(name, selection_rate=0.3).without_inputs(rows, 1)
+    assert label is None
     assert fixed == pytest.approx(float(at_random), abs=0.005)
 
 
@@ -81,6 +83,22 @@ def test_costs_lead_the_search():
     assert mean[1] < 0.8 * mean[0]
     assert led.front_.by == "cost"
     assert led.front_[0].loss == pytest.approx(mean[1], rel=0.2)
+
+
+def test_scorers_take_labels_in_any_words():
+    """Of two labels the favorable one is what precision and recall are of."""
+    words = np.array(["N", "Y"])[DATA.y]
+    for favorable in ("N", "Y"):
+        clf = fit(y=words, scoring="f1", favorable_label=favorable)
+        assert clf.front_.by == "1 - f1"
+        assert clf.front_[0].loss < 0.5
+
+
+def test_the_constant_that_costs_least_is_named():
+    costs = fit(cost_matrix=[[0, 9], [1, 0]]).front_
+    assert costs.constant_label == 0
+    assert costs.constant_error == pytest.approx(DATA.y.mean())
+    assert "choosing at random" in repr(fit(selection_rate=0.2).front_)
 
 
 @pytest.mark.parametrize("favorable", [0, 1])

@@ -41,6 +41,14 @@ def test_with_a_fixed_rate_points_are_compared_with_choosing_at_random():
     assert (found.text, found.share_favored) == ("25% chosen at random", 0.25)
 
 
+def test_by_a_cost_the_constant_is_the_label_that_costs_least():
+    decided = audit(Y, wrong_for(0.1), sensitive_features=SEX, favorable_label=1)
+    found = Constant.of(decided, ["no", "yes"], "yes", "cost", 0.6, best="yes")
+    assert found is not None
+    assert (found.label, found.share_favored, found.ranked) == ("yes", 1.0, 0.6)
+    assert found.error == pytest.approx(0.6)
+
+
 @pytest.mark.parametrize(("wrong", "flagged"), [(0.24, False), (0.26, True), (0.39, True)])
 def test_a_point_that_closes_less_than_half_of_the_way_is_flagged(decide, wrong, flagged):
     best, other = decide([wrong_for(0.1), wrong_for(wrong)], Y, SEX)["points"]

@@ -252,3 +252,14 @@ def test_an_audit_of_a_frame_is_that_of_the_library(tmp_path):
     assert stored.audit.to_json() == run.audit.to_json()
     with pytest.raises(RunError, match="is of `apfex audit`, not of `apfex explore`"):
         load_run(tmp_path / "audit")
+
+
+@pytest.mark.parametrize(
+    ("given", "limit"),
+    [({"max_gap": 0.2}, 0.2), ({"max_gap": {"dp": 0.3}}, 0.3), ({}, 0.05),
+     ({"max_gap": 0.2, "tolerance": 0.1}, 0.1)],
+)  # fmt: skip
+def test_there_is_one_limit_for_choosing_and_for_verdicts(given, limit):
+    run = apfex.explore(people(200), **COLUMNS, **TRAINING, **given)
+    assert run.described["settings"]["tolerance"] == limit
+    assert run.audit.settings.tolerance == limit

@@ -113,7 +113,7 @@ def explore(
         float,
         typer.Option(help="Share of rows to measure on, for the report.", metavar="SHARE"),
     ] = 0.25,
-    tolerance: options.Tolerance = 0.05,
+    tolerance: options.ToleranceOrLimit = None,
     confidence: options.Confidence = 0.95,
     encoding: options.Encoding = None,
     sheet: options.Sheet = None,

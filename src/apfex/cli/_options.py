@@ -72,6 +72,12 @@ Criteria = Annotated[
 Tolerance = Annotated[
     float, typer.Option(help="Largest gap that the report calls acceptable.", metavar="GAP")
 ]
+ToleranceOrLimit = Annotated[
+    float | None,
+    typer.Option(
+        help="Largest gap that the report calls acceptable; --max-gap by default.", metavar="GAP"
+    ),
+]
 Confidence = Annotated[
     float, typer.Option(help="How sure intervals and verdicts are.", metavar="SHARE")
 ]

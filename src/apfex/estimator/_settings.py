@@ -71,7 +71,7 @@ def settings_for_rows(
     settings: SearchSettings, rows: Rows, favorable: int, n_jobs: int | None
 ) -> SearchSettings:
     """Criteria of the favorable label, by its code; none, with a warning, without groups."""
-    scoring = _scoring_for(settings.scoring, rows.classes)
+    scoring = _scoring_for(settings.scoring, rows.classes, favorable)
     threads = thread_count(n_jobs, len(rows.y))
     settings = replace(settings, scoring=scoring, n_threads=threads)
     if rows.crossing is None:
@@ -111,7 +111,7 @@ def _read_scoring(given: APFExClassifier) -> Scoring:
     return Scoring(name, None, rate)
 
 
-def _scoring_for(scoring: Scoring, classes: np.ndarray) -> Scoring:
+def _scoring_for(scoring: Scoring, classes: np.ndarray, favorable: int) -> Scoring:
     """The scoring of these classes, checked."""
     c = len(classes)
     if scoring.costs is not None and scoring.costs.shape != (c, c):
@@ -126,9 +126,14 @@ def _scoring_for(scoring: Scoring, classes: np.ndarray) -> Scoring:
         )
     if scoring.name in ("error", "balanced_error", "cost"):
         return scoring
-    scorer, first = scorer_of(scoring.name, classes), np.arange(c)
+    scorer, first = scorer_of(scoring.name, c, favorable), np.arange(c)
     try:
         scorer(first, first, None)
+    except AttributeError as error:
+        raise ValueError(
+            f"scoring must name a scorer that uses decisions, got {scoring.name!r}, which uses "
+            "scores or probabilities: those are the same at every point."
+        ) from error
     except Exception as error:
         raise ValueError(
             f"scoring must name a scorer that uses decisions and takes {c} classes, got "

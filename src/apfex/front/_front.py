@@ -45,6 +45,8 @@ class Front(Sequence[Point]):
     constant_error : float
         That loss of the best decision that looks at nobody: one label for all rows, or, with a
         fixed selection rate, so many rows at random.
+    constant_label : label, optional
+        That label; None where it is choosing at random.
 
     Examples
     --------
@@ -63,9 +65,10 @@ class Front(Sequence[Point]):
         favorable_label: Any = None,
         dtype: torch.dtype = torch.float64,
         constant_error: float = float("nan"),
+        constant_label: Any = None,
     ) -> None:
         self.by, self.favorable_label, self.dtype = by, favorable_label, dtype
-        self.constant_error = constant_error
+        self.constant_error, self.constant_label = constant_error, constant_label
         self._points = sorted(points, key=lambda point: point.loss)
         if np.isfinite(constant_error):
             usable = (point.loss for point in points if not point.trivial)
@@ -98,8 +101,15 @@ class Front(Sequence[Point]):
         whose = "" if self.favorable_label is None else f"; favorable: {self.favorable_label!r}"
         return (
             f"Front of {len(self)} points, measured on the validation rows{whose}; {self.by} of "
-            f"one decision for everybody: {self.constant_error:.3f}\n{table}"
+            f"{self._reference}: {self.constant_error:.3f}\n{table}"
         )
+
+    @property
+    def _reference(self) -> str:
+        """What a model must be better than."""
+        if self.constant_label is None:
+            return "choosing at random"
+        return "one decision for everybody"
 
     def to_frame(self) -> pd.DataFrame:
         """One row per point, by rising error; measured on the validation rows."""
@@ -227,7 +237,7 @@ class Front(Sequence[Point]):
         )
         if self[place].trivial:
             text = (
-                "No model was found that is better than one decision for everybody; predict uses "
+                f"No model was found that is better than {self._reference}; predict uses "
                 f"point {place}, which gives {self[place].share_favored:.1%} of the rows the "
                 "favorable label. Where one label is rare, use another scoring: "
                 "'balanced_accuracy', a cost_matrix or a selection_rate."
@@ -239,7 +249,7 @@ class Front(Sequence[Point]):
         warnings.warn(
             f"Only models that are nearly constant meet max_gap {dict(bounds)} on the validation "
             f"rows; predict uses point {place}, whose {self.by} of {point.loss:.4f} closes "
-            f"{np.nan_to_num(point.gain_share):.0%} of the way from one decision for everybody "
+            f"{np.nan_to_num(point.gain_share):.0%} of the way from {self._reference} "
             f"({self.constant_error:.4f}) to the best model. Set max_error_increase, or look at "
             "front_.",
             NearConstantWarning,
@@ -282,7 +292,7 @@ class Front(Sequence[Point]):
             self._draw(ax, points, name, colour, "trivial" if trivial else "95% interval")
         floor = max(point.gaps[name].noise_floor for point in self)
         ax.axvline(floor, linestyle=":", color="grey", label="expected gap at parity")
-        constant = f"one decision for everybody ({self.constant_error:.3f})"
+        constant = f"{self._reference} ({self.constant_error:.3f})"
         ax.plot([0], [self.constant_error], "x", color="C3", label=constant)
         ax.set(xlabel=f"{name} gap", ylabel=self.by.replace("_", " "))
         ax.set_title("Front, measured on the validation rows")

@@ -59,19 +59,19 @@ class Scoring:
             return 1 - class_recalls(decisions, y, rows.n_classes, weight).nanmean(1)
         return 1 - (decisions == y).double() @ (weight / weight.sum())
 
-    def without_inputs(self, rows: ValidationRows, favorable: int) -> float:
-        """Loss of the best decision that looks at nobody: one class for all rows.
+    def without_inputs(self, rows: ValidationRows, favorable: int) -> tuple[float, int | None]:
+        """Loss of the best decision that looks at nobody, one class for all rows, and the class.
 
-        With a fixed selection rate: that of choosing so many rows at random.
+        With a fixed selection rate: that of choosing so many rows at random, and None.
         """
         n, c = len(rows.y), rows.n_classes
         constants = torch.arange(c).unsqueeze(1).expand(c, n)
         losses = self.losses(constants, rows)
         if self.selection_rate is None:
-            return float(losses.min())
+            return float(losses.min()), int(losses.argmin())
         shares = torch.full((c,), 1 - self.selection_rate, dtype=torch.float64)
         shares[favorable] = self.selection_rate
-        return float(losses @ shares)
+        return float(losses @ shares), None
 
     def costs_of(self, label_shares: Tensor) -> Tensor | None:
         """Costs [c, c] that rules are fitted by, for labels of these shares [c]; None: errors.
@@ -89,22 +89,26 @@ class Scoring:
         return None
 
 
-def scorer_of(name: str, classes: np.ndarray) -> Scorer:
+def scorer_of(name: str, n_classes: int, favorable: int) -> Scorer:
     """One of scikit-learn's scorers, of decisions as codes of classes.
+
+    Of two classes the favorable one is the label 1, whatever it is called.
 
     Examples
     --------
-    >>> y = np.array([0, 1, 1])
-    >>> scorer_of("f1", np.array([0, 1]))(y, y, None)
-    1.0
+    >>> y, decided = np.array([0, 0, 1]), np.array([0, 0, 0])
+    >>> [scorer_of("recall", 2, favorable)(y, decided, None) for favorable in (0, 1)]
+    [1.0, 0.0]
     """
     from sklearn.metrics import get_scorer
 
-    scorer = get_scorer(name)
+    scorer, classes = get_scorer(name), np.arange(n_classes)
 
     def score(y: np.ndarray, decided: np.ndarray, weight: np.ndarray | None) -> float:
         given: dict[str, Any] = {} if weight is None else {"sample_weight": weight}
-        return float(scorer(_Decided(classes), decided, classes[y], **given))
+        if n_classes == 2:
+            y, decided = ((codes == favorable).astype(int) for codes in (y, decided))
+        return float(scorer(_Decided(classes), decided, y, **given))
 
     return score
 

@@ -159,12 +159,14 @@ def make_front(found: SearchResult, settings: SearchSettings, favorable: int) ->
         _point(candidate, found, settings, rows.count(candidate.decisions, favorable), before)
         for candidate in chosen
     ]
+    loss, code = settings.scoring.without_inputs(rows, favorable)
     return Front(
         points,
         settings.scoring.name,
         rows.classes[favorable],
         settings.dtype,
-        settings.scoring.without_inputs(rows, favorable),
+        loss,
+        None if code is None else rows.classes[code],
     )
 
 

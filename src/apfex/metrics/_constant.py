@@ -31,8 +31,14 @@ class ConstantDecision:
     balanced_error: float
 
 
-def best_constant(counts: ConfusionCounts) -> ConstantDecision | None:
+def best_constant(counts: ConfusionCounts, place: int | None = None) -> ConstantDecision | None:
     """The best constant decision for the rows that were counted; None where labels are unknown.
+
+    Parameters
+    ----------
+    counts : ConfusionCounts
+    place : int, optional
+        Of a label among the classes: that one, instead of the most frequent.
 
     Examples
     --------
@@ -48,7 +54,7 @@ def best_constant(counts: ConfusionCounts) -> ConstantDecision | None:
     sums = counts.sums.sum(1)  # [c, 4]
     labels = sums[:, 3] if counts.classes else sums[0, 2:]
     shares = labels / labels.sum()
-    place = int(shares.argmax())
+    place = int(shares.argmax()) if place is None else place
     return ConstantDecision(place, float(1 - shares[place]), 1 - 1 / int((shares > 0).sum()))
 
 

@@ -109,6 +109,7 @@ def _model(bundle: Bundle, user_modules: UserModules) -> StoredModel:
             favorable,
             _DTYPES[content["dtype"]],
             float(content["constant_error"]),
+            _unpack(content["constant_label"]),
         ),
         encoder=encoder,
         classes=classes,

@@ -115,6 +115,7 @@ def _bundle(model: StoredModel, needed: Collection[str]) -> Bundle:
         "counted": pack(_counted(front[0]), "groups of the validation rows"),
         "by": front.by,
         "constant_error": front.constant_error,
+        "constant_label": pack(front.constant_label, "constant label"),
         "dtype": "float64" if front.dtype == torch.float64 else "float32",
         "favorable_label": pack(front.favorable_label, "favorable label"),
         "point": model.point,

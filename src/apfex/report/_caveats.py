@@ -121,6 +121,13 @@ def caveats_of_decisions(
         return [_warning("no_better", text)]
     if not gain.near_constant:
         return []
+    if gain.flagged is not None:
+        text = (
+            "On the validation rows it is little better than giving one label to everybody; these "
+            f"rows are too few to tell: its {constant.kind} is {100 * gain.error:.1f}%, that of "
+            f"“{constant.label}” for everybody {100 * constant.ranked:.1f}%."
+        )
+        return [_warning("near_constant", text, gain=gain.size, share=gain.share)]
     text = (
         f"Little better than giving “{constant.label}” to everybody: its {constant.kind} is "
         f"{100 * gain.error:.1f}%, that of the constant decision {100 * constant.ranked:.1f}%, "

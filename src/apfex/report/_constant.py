@@ -40,6 +40,7 @@ class Constant:
         by: str = "error",
         validation: float = math.nan,
         selection_rate: float | None = None,
+        best: str | None = None,
     ) -> Constant | None:
         """The best constant decision for audited rows; None where their labels are unknown.
 
@@ -54,8 +55,13 @@ class Constant:
             That loss of the best constant decision there.
         selection_rate : float, optional
             Share of rows that get the favorable label, where it is fixed.
+        best : str, optional
+            The label that is best for everybody by that loss; else the most frequent one.
         """
-        found = best_constant(audit.counts)
+        place = None
+        if best is not None and by not in ("error", "balanced_error"):
+            place = labels.index(best) if audit.counts.classes else int(best == favorable)
+        found = best_constant(audit.counts, place)
         if found is None:
             return None
         if audit.counts.classes:

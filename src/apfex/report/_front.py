@@ -223,6 +223,7 @@ class MeasuredFront:
             clf.front_.by,
             clf.front_.constant_error,
             clf.selection_rate,
+            _word_of(clf, clf.front_.constant_label, labels),
         )
         losses = [_ranked(clf, one) for one in points]
         weak = [one.trivial or one.near_constant for one in clf.front_]
@@ -273,6 +274,11 @@ def _history(
     if history is None and clf.history_ is not None:
         history, objectives = clf.history_, clf.history_.attrs.get("objectives")
     return describe_history(history, objectives)
+
+
+def _word_of(clf: APFExClassifier, label: Any, words: Sequence[str]) -> str | None:
+    """The word for a label, or None."""
+    return None if label is None else words[clf.classes_.tolist().index(label)]
 
 
 def _bounds(clf: APFExClassifier) -> dict[str, float]:

@@ -62,6 +62,12 @@ def conclude(described: Mapping[str, Any], front: Front, settings: ExploreSettin
         if chosen.near_constant
         else ""
     )
+    if settings.selection_rate is not None:
+        share = described["points"][place]["share_favored"]
+        poor += (
+            f" Asked for were {100 * settings.selection_rate:g}% favorable decisions; on the test "
+            f"rows it makes {100 * share:.1f}%."
+        )
     if described["chosen_by"] == "nearest":
         text = (
             f"No model meets your limit ({limit}) on the validation rows; this one comes closest: "

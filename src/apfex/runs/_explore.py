@@ -51,7 +51,7 @@ def explore(
     search: str = "auto",
     points: int = 16,
     test_fraction: float = 0.25,
-    tolerance: float = 0.05,
+    tolerance: float | None = None,
     confidence: float = 0.95,
     seed: int = 0,
     threads: int | None = None,
@@ -102,8 +102,11 @@ def explore(
         :class:`~apfex.estimator.APFExClassifier`.
     test_fraction : float
         Share of rows that are test rows, every group and label in proportion.
-    tolerance, confidence : float
-        Of the verdicts and intervals in the report.
+    tolerance : float, optional
+        The limit of the verdicts in the report; ``max_gap`` by default, or 0.05 where that has
+        several values.
+    confidence : float
+        Of the intervals in the report.
     seed : int
         The same seed gives the same run.
     encoding, sheet : str, optional

@@ -15,6 +15,8 @@ from apfex.runs._errors import RunError, hint, unknown
 
 Bins = Mapping[str, Sequence[float]]
 Names = str | Sequence[str]
+_TOLERANCE = 0.05
+"""The limit of verdicts where none is given, and several criteria have several."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +109,8 @@ class ExploreSettings(TableSettings):
 
     def __post_init__(self) -> None:
         """Bring every argument into its one form."""
+        given: Any = self.tolerance
+        self._set(tolerance=_TOLERANCE if given is None else given)
         super().__post_init__()
         self._set(
             favorable=None if self.favorable is None else spelled(self.favorable),
@@ -115,6 +119,9 @@ class ExploreSettings(TableSettings):
             model="+".join(as_names(self.model)),
             cost=_check_cost(self.cost),
         )
+        limits = {*self.max_gap.values()}
+        if given is None and len(limits) == 1:  # one limit for choosing and for verdicts
+            self._set(tolerance=limits.pop())
         _check_share("max_error_increase", self.max_error_increase)
         _check_share("selection_rate", self.selection_rate, is_open=True)
         self._check_ranking()
