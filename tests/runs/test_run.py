@@ -254,6 +254,7 @@ def test_an_audit_of_a_frame_is_that_of_the_library(tmp_path):
         load_run(tmp_path / "audit")
 
 
+@pytest.mark.filterwarnings("ignore:No model")
 @pytest.mark.parametrize(
     ("given", "limit"),
     [({"max_gap": 0.2}, 0.2), ({"max_gap": {"dp": 0.3}}, 0.3), ({}, 0.05),

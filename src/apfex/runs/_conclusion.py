@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from apfex.front import Front
     from apfex.runs._settings import ExploreSettings
 
+_CLOSEST = "No model meets your limit; this one comes closest. "
+"""How the page begins where that is so."""
+
 
 @final
 @dataclass(frozen=True)
@@ -62,8 +65,11 @@ def conclude(described: Mapping[str, Any], front: Front, settings: ExploreSettin
         if chosen.near_constant
         else ""
     )
+    told = described["points"][place]
+    headline = told["summary"]["headline"].removeprefix(_CLOSEST)
+    poor += f" On the test rows: {headline}"
     if settings.selection_rate is not None:
-        share = described["points"][place]["share_favored"]
+        share = told["share_favored"]
         poor += (
             f" Asked for were {100 * settings.selection_rate:g}% favorable decisions; on the test "
             f"rows it makes {100 * share:.1f}%."

@@ -120,8 +120,8 @@ class ExploreSettings(TableSettings):
             cost=_check_cost(self.cost),
         )
         limits = {*self.max_gap.values()}
-        if given is None and len(limits) == 1:  # one limit for choosing and for verdicts
-            self._set(tolerance=limits.pop())
+        if given is None and len(limits) == 1 and max(limits) < 1:  # 1 is no limit
+            self._set(tolerance=limits.pop())  # one for choosing and for verdicts
         _check_share("max_error_increase", self.max_error_increase)
         _check_share("selection_rate", self.selection_rate, is_open=True)
         self._check_ranking()
