@@ -166,7 +166,7 @@ BAD = {
     (*COLUMNS, "--test-fraction", "2"): "--test-fraction must lie between 0 and 1",
     (*COLUMNS, "--tolerance", "2"): "tolerance must be at least 0 and below 1",
     (*COLUMNS, "--model", "tree"): "Invalid value for '--model'",
-    (*COLUMNS, "--sensitive", "merit_1"): "at most 50 can be compared",
+    (*COLUMNS, "--sensitive", "merit_1"): "at most 200 can be compared",
     (*COLUMNS, "--encoding", "latein"): "--encoding must be one that Python knows",
 }
 

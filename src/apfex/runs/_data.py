@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from apfex.groups import Groups
 
-_MOST_LEVELS = 50
+_MOST_LEVELS = 200
 _MOST_GROUPS = 200
 """Cells of the crossing beyond which training takes minutes, and rates of cells say little."""
 
