@@ -37,6 +37,36 @@ def test_they_are_what_the_page_says_of_the_chosen_point(unfair):
     assert load_run(unfair.folder).caveats == unfair.caveats
 
 
+def test_sensitive_inputs_are_warned_of_on_page_and_record(tmp_path):
+    given = {**TRAINING, "points": 3, "max_gap": 1}
+    run = explore(people(), **COLUMNS, **given, include_sensitive=True, out=tmp_path / "run")
+    (caveat,) = [one for one in run.caveats if one.code == "sensitive_inputs"]
+    assert caveat.level == "warning"
+    assert "(sex, origin)" in caveat.text
+    assert "may be unlawful" in caveat.text
+    assert "sensitive_inputs" in [one["code"] for one in load_run(run.folder).record["caveats"]]
+
+
+def test_no_sensitive_inputs_no_caveat(unfair):
+    assert "sensitive_inputs" not in [one.code for one in unfair.caveats]
+
+
+def test_groups_that_the_choice_did_not_count_are_told_on_page_and_record():
+    frame = people()
+    frame.loc[:1, "sex"] = "other"
+    given = {**COLUMNS, **TRAINING, "sensitive": "sex", "points": 3, "max_gap": 1}
+    with pytest.warns(UserWarning, match="some groups have no rows that count"):
+        run = explore(
+            frame.assign(hired=np.where(frame["sex"] == "other", "rejected", frame["hired"])),
+            **given | {"criteria": "dp,tpr"},
+        )
+    (caveat,) = [one for one in run.caveats if one.code == "groups_left_out"]
+    assert (caveat.level, caveat.data["criterion"]) == ("warning", "tpr")
+    assert caveat.data["groups"] == ["sex=other"]
+    assert "chosen without these groups" in caveat.text
+    assert "groups_left_out" in [one["code"] for one in run.record["caveats"]]
+
+
 def test_the_chosen_point_is_audited_once_and_as_the_classifier_audits_it(unfair, monkeypatch):
     chosen = unfair.described["points"][unfair.described["chosen"]]
     assert [gap["gap"] for gap in chosen["gaps"]] == unfair.audit.gaps["gap"].tolist()
