@@ -1,5 +1,7 @@
 """The caveats of a run are those of its chosen point, in memory and from its folder."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.people import COLUMNS, TRAINING, people
@@ -38,8 +40,8 @@ def test_they_are_what_the_page_says_of_the_chosen_point(unfair):
 
 
 def test_sensitive_inputs_are_warned_of_on_page_and_record(tmp_path):
-    given = {**TRAINING, "points": 3, "max_gap": 1}
-    run = explore(people(), **COLUMNS, **given, include_sensitive=True, out=tmp_path / "run")
+    given = {**COLUMNS, **TRAINING, "max_gap": 1, "out": tmp_path / "run"}
+    run = explore(people(), **given, include_sensitive=True)
     (caveat,) = [one for one in run.caveats if one.code == "sensitive_inputs"]
     assert caveat.level == "warning"
     assert "(sex, origin)" in caveat.text
@@ -53,13 +55,10 @@ def test_no_sensitive_inputs_no_caveat(unfair):
 
 def test_groups_that_the_choice_did_not_count_are_told_on_page_and_record():
     frame = people()
-    frame.loc[:1, "sex"] = "other"
-    given = {**COLUMNS, **TRAINING, "sensitive": "sex", "points": 3, "max_gap": 1}
+    frame.loc[:1, ["sex", "hired"]] = ["other", "rejected"]  # for tpr no row of theirs counts
+    given: dict[str, Any] = {**COLUMNS, **TRAINING, "sensitive": "sex", "criteria": "dp,tpr"}
     with pytest.warns(UserWarning, match="some groups have no rows that count"):
-        run = explore(
-            frame.assign(hired=np.where(frame["sex"] == "other", "rejected", frame["hired"])),
-            **given | {"criteria": "dp,tpr"},
-        )
+        run = explore(frame, **given, max_gap=1)
     (caveat,) = [one for one in run.caveats if one.code == "groups_left_out"]
     assert (caveat.level, caveat.data["criterion"]) == ("warning", "tpr")
     assert caveat.data["groups"] == ["sex=other"]

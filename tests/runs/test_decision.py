@@ -1,6 +1,7 @@
 """A decision is kept with the run that it is on, and is on its page from then on."""
 
 import json
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -16,7 +17,12 @@ def people():
 
 
 def stored(path, **changes):
-    given = {"criteria": "dp", "model": "linear", "search": "inprocess", "points": 3}
+    given: dict[str, Any] = {
+        "criteria": "dp",
+        "model": "linear",
+        "search": "inprocess",
+        "points": 3,
+    }
     run = explore(people(), label="hired", sensitive="sex", max_gap=1.0, **given | changes)
     return run.save(path)
 
@@ -72,12 +78,14 @@ def test_one_of_another_run_on_the_same_data_is_refused(folder, tmp_path):
     assert not (other / "decision.json").exists()
     again = stored(tmp_path / "again")  # the same to the last digit, so the same run
     rewrite_report(again, decision=decision(tmp_path / "d.json", folder))
-    assert load_run(again).decision["point"] == 1
+    kept = load_run(again).decision
+    assert kept is not None
+    assert kept["point"] == 1
 
 
 def test_an_audit_with_other_settings_is_another(tmp_path):
     table = pd.DataFrame({"sex": ["F", "M"] * 100, "yes": [0, 1, 1, 1] * 50})
-    given = {"prediction": "yes", "sensitive": "sex"}
+    given: dict[str, Any] = {"prediction": "yes", "sensitive": "sex"}
     one = audit_file(table, **given).save(tmp_path / "one")
     two = audit_file(table, **given, tolerance=0.2).save(tmp_path / "two")
     with pytest.raises(ValueError, match="must be on this run"):

@@ -72,8 +72,8 @@ def caveats_of_training(caught: Sequence[NotEstimableWarning]) -> list[Caveat]:
         for criterion, groups in warning.left_out:
             text = (
                 f"The model was chosen without these groups: among the {warning.n_rows:,} "
-                f"validation rows they have none that counts for {criterion}, so its gap there, "
-                "and the limit on it, say nothing of them."
+                f"validation rows they have none that counts for {criterion}, so the {criterion} "
+                "gap that was looked at says nothing of them."
             )
             data = {"criterion": criterion, "groups": list(groups)}
             found.append(Caveat("groups_left_out", "warning", text, data))
