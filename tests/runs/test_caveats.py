@@ -46,7 +46,9 @@ def test_sensitive_inputs_are_warned_of_on_page_and_record(tmp_path):
     assert caveat.level == "warning"
     assert "(sex, origin)" in caveat.text
     assert "may be unlawful" in caveat.text
-    assert "sensitive_inputs" in [one["code"] for one in load_run(run.folder).record["caveats"]]
+    assert "sensitive_inputs" in [
+        one["code"] for one in load_run(tmp_path / "run").record["caveats"]
+    ]
 
 
 def test_no_sensitive_inputs_no_caveat(unfair):
