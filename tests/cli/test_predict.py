@@ -199,3 +199,44 @@ def test_a_record_of_another_model_is_refused(apfex, finished, new, tmp_path):
         (tmp_path / "run" / "run.json").write_text(json.dumps(record))
         said = apfex("predict", tmp_path / "run", new)
         assert (said.code, "is not of the model in" in said.err) == (2, True)
+
+
+def test_a_decision_is_told_by_report_and_predict(apfex, finished, new, tmp_path):
+    home = tmp_path / "signed"
+    shutil.copytree(finished, home)
+    described = json.loads((home / "front.json").read_text(encoding="utf-8"))
+    signed = 1 if described["chosen"] != 1 else 0
+    decision = {
+        "kind": "apfex.decision",
+        "schema_version": 1,
+        "run_id": described["run"]["run_id"],
+        "point": signed,
+        "name": "R. [red]Meier",
+        "date": "2026-03-01",
+        "reason": "It keeps the limit.",
+    }
+    (tmp_path / "d.json").write_text(json.dumps(decision))
+    assert "Decision" not in apfex("report", home).out
+    assert apfex("report", home, "--decision", tmp_path / "d.json").code == 0
+    told = apfex("report", home)
+    assert f"point {signed}, signed by R. [red]Meier on 2026-03-01" in told.out
+    assert json.loads(apfex("report", home, "--json").out)["decision"]["point"] == signed
+    typed = apfex("predict", home, new, "--out", tmp_path / "out.csv")
+    assert typed.code == 0
+    said = " ".join(typed.err.split())
+    assert f"This run was signed for point {signed} (by R. [red]Meier on 2026-03-01)" in said
+    assert f"--point {signed}" in said
+    typed = apfex("predict", home, new, "--point", signed, "--out", tmp_path / "out2.csv")
+    assert "signed" not in typed.err
+
+
+def test_without_a_usable_model_the_conclusion_is_said(apfex, finished, new, tmp_path):
+    home = tmp_path / "none"
+    shutil.copytree(finished, home)
+    record = json.loads((home / "run.json").read_text(encoding="utf-8"))
+    text = "No usable model: every model gives everyone the same answer."
+    record["conclusion"] = {"code": "no_usable_model", "text": text}
+    (home / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    typed = apfex("predict", home, new, "--out", tmp_path / "out.csv")
+    assert typed.code == 0
+    assert text in " ".join(typed.err.split())

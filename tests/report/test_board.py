@@ -210,14 +210,17 @@ def test_a_changed_address_is_followed_and_a_choice_survives_a_reload(open_page,
 
 
 def test_a_decision_is_signed_into_a_file_and_shown_again(open_page, front, folder):  # noqa: F811
-    described = changed(front, run={"date": "2026-03-01", "data": {"sha256": "c" * 64}})
+    described = changed(front, run={"run_id": "d" * 64, "data": {"sha256": "c" * 64}})
     page = open_page(write_front_page(described, folder / "sign.html"))
     page.select_option("#point", "1")
     page.get_by_role("button", name="Save decision.json").click()
     assert "Fill in: name, reason." in page.locator("#sign-said").inner_text()
     page.fill("#sign-name", "R. <b>Meier</b>")
+    page.fill("#sign-reason", "Smallest gap.\nAt no loss.")
+    page.fill("#sign-date", "2999-01-01")
+    page.get_by_role("button", name="Save decision.json").click()
+    assert "in the future" in page.locator("#sign-said").inner_text()
     page.fill("#sign-date", "2026-03-02")
-    page.fill("#sign-reason", "Smallest gap.")
     download = saved(page, page.get_by_role("button", name="Save decision.json"))
     assert download.suggested_filename == "decision.json"
     decision = json.loads(download.path().read_text(encoding="utf-8"))
@@ -225,15 +228,18 @@ def test_a_decision_is_signed_into_a_file_and_shown_again(open_page, front, fold
         "point": 1,
         "name": "R. <b>Meier</b>",
         "date": "2026-03-02",
-        "reason": "Smallest gap.",
+        "reason": "Smallest gap.\nAt no loss.",
     }
     assert decision["data_sha256"] == "c" * 64
+    assert decision["run_id"] == "d" * 64
     page.reload()
     page.wait_for_selector("html[data-ready=true]")
     assert page.locator("#sign-name").input_value() == "R. <b>Meier</b>"
     signed = open_page(write_front_page(described | {"decision": decision}, folder / "s.html"))
     text = signed.locator("#signed").inner_text()
-    assert text == "Decided: point 1 by R. <b>Meier</b> on 2026-03-02. Reason: Smallest gap."
+    assert text == (
+        "Decided: point 1 by R. <b>Meier</b> on 2026-03-02. Reason: Smallest gap.\nAt no loss."
+    )
     signed.emulate_media(media="print")
     assert signed.locator("#signed").is_visible()
     assert "R. <b>Meier</b>" in signed.locator("#sign-paper").inner_text()

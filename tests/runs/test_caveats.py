@@ -1,5 +1,7 @@
 """The caveats of a run are those of its chosen point, in memory and from its folder."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.people import COLUMNS, TRAINING, people
@@ -35,6 +37,35 @@ def test_they_are_what_the_page_says_of_the_chosen_point(unfair):
     chosen = unfair.described["points"][unfair.described["chosen"]]
     assert unfair.caveats == tuple(Caveat(**one) for one in chosen["caveats"])
     assert load_run(unfair.folder).caveats == unfair.caveats
+
+
+def test_sensitive_inputs_are_warned_of_on_page_and_record(tmp_path):
+    given = {**COLUMNS, **TRAINING, "max_gap": 1, "out": tmp_path / "run"}
+    run = explore(people(), **given, include_sensitive=True)
+    (caveat,) = [one for one in run.caveats if one.code == "sensitive_inputs"]
+    assert caveat.level == "warning"
+    assert "(sex, origin)" in caveat.text
+    assert "may be unlawful" in caveat.text
+    assert "sensitive_inputs" in [
+        one["code"] for one in load_run(tmp_path / "run").record["caveats"]
+    ]
+
+
+def test_no_sensitive_inputs_no_caveat(unfair):
+    assert "sensitive_inputs" not in [one.code for one in unfair.caveats]
+
+
+def test_groups_that_the_choice_did_not_count_are_told_on_page_and_record():
+    frame = people()
+    frame.loc[:1, ["sex", "hired"]] = ["other", "rejected"]  # for tpr no row of theirs counts
+    given: dict[str, Any] = {**COLUMNS, **TRAINING, "sensitive": "sex", "criteria": "dp,tpr"}
+    with pytest.warns(UserWarning, match="some groups have no rows that count"):
+        run = explore(frame, **given, max_gap=1)
+    (caveat,) = [one for one in run.caveats if one.code == "groups_left_out"]
+    assert (caveat.level, caveat.data["criterion"]) == ("warning", "tpr")
+    assert caveat.data["groups"] == ["sex=other"]
+    assert "chosen without these groups" in caveat.text
+    assert "groups_left_out" in [one["code"] for one in run.record["caveats"]]
 
 
 def test_the_chosen_point_is_audited_once_and_as_the_classifier_audits_it(unfair, monkeypatch):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -97,15 +98,29 @@ def report(
     screen = Screen(json)
     found = rewrite_report(run, decision=decision)
     assert found.folder is not None
-    page = found.folder / "report.html"
-    page = page.absolute()
+    page = (found.folder / "report.html").absolute()
+    signed = _signed(found.folder)
     if isinstance(found, Run):
         show_front(found.described, screen)
     else:
         show_audit(found.audit, screen)
     screen.say()
-    screen.facts({"Report": str(page)})
-    screen.finish({"run": str(found.folder), "report": str(page)})
+    told = {} if signed is None else {"Decision": _in_words(signed)}
+    screen.facts({**told, "Report": str(page)})
+    screen.finish({"run": str(found.folder), "report": str(page), "decision": signed})
+
+
+def _signed(folder: Path) -> dict[str, Any] | None:
+    """The decision in a folder, which the writing of its page has checked."""
+    from apfex.persistence import read_json
+
+    file = folder / "decision.json"
+    return read_json(file) if file.exists() else None
+
+
+def _in_words(signed: Mapping[str, Any]) -> str:
+    what = "signed" if signed["point"] is None else f"point {signed['point']}, signed"
+    return f"{what} by {printable(signed['name'], 80)} on {signed['date']}"
 
 
 def rerun(

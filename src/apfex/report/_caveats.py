@@ -38,7 +38,8 @@ class Caveat:
     code : str
         What it is, for programs: "trivial_front", "trivial", "constant", "no_better",
         "near_constant", "violation", "levelled_down", "gap_grew", "flattered", "seen_rows",
-        "group_thresholds", "note"; and those of the data, as "leak".
+        "group_thresholds", "note"; and those of the data and of the training, as "leak",
+        "sensitive_inputs" and "groups_left_out".
     level : {"warning", "note"}
         Whether it speaks against the point, or only helps to read its figures.
     text : str

@@ -11,6 +11,7 @@ from apfex.plain import printable
 from apfex.runs._errors import RunWarning, hint, listed
 
 if TYPE_CHECKING:
+    from apfex.metrics import NotEstimableWarning
     from apfex.report import Caveat
     from apfex.runs._data import RunData
 
@@ -35,12 +36,20 @@ class _Finding:
 def caveats_of_data(data: RunData, words: Sequence[str]) -> list[Caveat]:
     """What to know of the data before a model of it is used.
 
-    Codes are "leak", "identifier", "proxy" and "date"; ``data`` of each has the ``features``.
-    ``words`` are those for the two labels.
+    Codes are "sensitive_inputs", "leak", "identifier", "proxy" and "date"; ``data`` of each has
+    the ``features``. ``words`` are those for the two labels.
     """
     from apfex.report import Caveat
 
-    return [
+    inputs = [name for name in data.groups.levels if name in data.features]
+    given = []
+    if inputs:
+        text = (
+            f"Decides by sensitive columns themselves ({listed(inputs)}): people who differ in "
+            "nothing else may be treated differently. That may be unlawful where it is to be used."
+        )
+        given = [Caveat("sensitive_inputs", "warning", text, {"features": inputs})]
+    return given + [
         Caveat(
             one.code,
             "note" if one.level == "note" else "warning",
@@ -51,8 +60,31 @@ def caveats_of_data(data: RunData, words: Sequence[str]) -> list[Caveat]:
     ]
 
 
+def caveats_of_training(caught: Sequence[NotEstimableWarning]) -> list[Caveat]:
+    """Groups that the gaps that chose the model do not count, one caveat for each criterion.
+
+    The code is "groups_left_out"; ``data`` has the ``criterion`` and the ``groups``.
+    """
+    from apfex.report import Caveat
+
+    found = []
+    for warning in caught:
+        for criterion, groups in warning.left_out:
+            text = (
+                f"The model was chosen without these groups: among the {warning.n_rows:,} "
+                f"validation rows they have none that counts for {criterion}, so the {criterion} "
+                "gap that was looked at says nothing of them."
+            )
+            data = {"criterion": criterion, "groups": list(groups)}
+            found.append(Caveat("groups_left_out", "warning", text, data))
+    return found
+
+
 def warn_of_data(data: RunData, words: Sequence[str]) -> None:
-    """Warn of the same, with what to type; what is only good to know is no warning."""
+    """Warn of the same, with what to type; what is only good to know is no warning.
+
+    That sensitive columns are among the features was asked for: it is told with the result.
+    """
     for one in _findings(data, words):
         if one.level == "note":
             continue

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from apfex.plain import jsonable, printable
 from apfex.runs._conclusion import conclude
 from apfex.runs._data import RunData, SplitData, read_and_split
-from apfex.runs._data_caveats import caveats_of_data, warn_of_data
+from apfex.runs._data_caveats import caveats_of_data, caveats_of_training, warn_of_data
 from apfex.runs._errors import RunError, RunWarning, hint
 from apfex.runs._folder import MODEL, RUN, free_folder, new_folder, new_record
-from apfex.runs._run import Run, caveats_of
+from apfex.runs._run import Run, caveats_of, with_run_id
 from apfex.runs._settings import Bins, ExploreSettings, Names
 
 if TYPE_CHECKING:
@@ -186,14 +186,14 @@ def _train_and_measure(
     tell("training", about)
     by_group = settings.group_thresholds
     fit = rows.take(data.fit, by_group=by_group)
-    clf = _fit(settings, rows.classes[rows.favorable], fit, verbose)
+    clf, caught = _fit(settings, rows.classes[rows.favorable], fit, verbose)
     if draft is not None:
         clf.save(draft / MODEL)
     tell("measuring", about)
     test = rows.take(data.test, by_group=by_group)
     limits: dict[str, Any] = {"tolerance": settings.tolerance, "confidence": settings.confidence}
     measured = measure_front(clf, **test, **limits)
-    caveats = caveats_of_data(about, rows.words)
+    caveats = [*caveats_of_data(about, rows.words), *caveats_of_training(caught)]
     described = measured.describe(
         title=f"Front of {about.name}",
         source=f"{about.description}: {about.test_rows:,} test rows of {about.rows:,}",
@@ -211,6 +211,7 @@ def _train_and_measure(
         "caveats": caveats_of(described),
         "results": results_of(described),
     }
+    described = with_run_id(described, record)
     run = Run(record, None, clf, described, measured.audits[clf.point_])
     if draft is not None and folder is not None:
         run._write(draft, folder)
@@ -219,8 +220,11 @@ def _train_and_measure(
 
 def _fit(
     settings: ExploreSettings, favorable: Any, rows: dict[str, Any], verbose: bool
-) -> APFExClassifier:
-    """Fit, with the warnings and errors of the classifier in the words of this room."""
+) -> tuple[APFExClassifier, list[NotEstimableWarning]]:
+    """Fit, with the warnings and errors of the classifier in the words of this room.
+
+    Warnings of groups that are left out are handed back, too, as a page must show them.
+    """
     from apfex.estimator import APFExClassifier
     from apfex.metrics import NotEstimableWarning, NotMeasurableError
 
@@ -240,13 +244,15 @@ def _fit(
             f"count there. {_REMEDY}, or choose other criteria.",
             found=error.criterion,
         ) from error
+    left_out = []
     for one in caught:
         message = one.message
         if isinstance(message, NotEstimableWarning) and message.left_out:
+            left_out.append(message)
             warnings.warn(_left_out(message), stacklevel=5)
         else:
             warnings.warn_explicit(message, one.category, one.filename, one.lineno)
-    return clf.set_params(verbose=0)
+    return clf.set_params(verbose=0), left_out
 
 
 _REMEDY = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import platform
 import secrets
@@ -15,7 +17,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from apfex.plain import printable
+from apfex.plain import jsonable, printable
 from apfex.runs._columns import FeatureType
 from apfex.runs._errors import RunError, RunWarning, hint
 from apfex.runs._settings import fits
@@ -167,19 +169,42 @@ def keep_decision(
 
     if not Path(decision).is_file():
         raise RunError(f"{hint('decision')} must be a file, got {decision}.", found=decision)
-    found = read_decision(decision, n_points=n_points, sha256=sha256)
+    run = _identity(read_record(folder)[1])
+    found = read_decision(decision, n_points=n_points, sha256=sha256, run=run)
     write_json(folder / DECISION, found)
 
 
 def decision_in(
     folder: Path | None, n_points: int | None, sha256: str | None
 ) -> dict[str, Any] | None:
-    """The decision that a folder holds, or None."""
+    """The decision that a folder holds, or None; one on another run is refused."""
     from apfex.report import read_decision
 
     if folder is None or not (folder / DECISION).exists():
         return None
-    return read_decision(folder / DECISION, n_points=n_points, sha256=sha256)
+    run = _identity(read_record(folder)[1])
+    return read_decision(folder / DECISION, n_points=n_points, sha256=sha256, run=run)
+
+
+def run_id(record: Mapping[str, Any]) -> str:
+    """Tell a run of ``explore`` from all others: a sha256 of what went in and what came out.
+
+    It is over the data, the settings (sensitive columns and seed among them), the features, the
+    labels, and the figures of all points. A run that is repeated, and comes out the same to the
+    last digit, has the same.
+    """
+    parts = {name: record.get(name) for name in ("classes", "favorable", "features", "results")}
+    parts["data"] = record["data"]["sha256"]
+    parts["settings"] = {k: v for k, v in record["settings"].items() if k != "source"}
+    text = json.dumps(jsonable(parts), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _identity(record: Mapping[str, Any]) -> dict[str, Any]:
+    """By what a decision is known to be on this run, by the names that the page writes."""
+    if record["command"] == "explore":
+        return {"run_id": run_id(record)}
+    return {"run_date": record.get("created"), "run_settings": record["settings"]}
 
 
 def read_record(

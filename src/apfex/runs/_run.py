@@ -21,6 +21,7 @@ from apfex.runs._data import RunData
 from apfex.runs._errors import RunError, RunWarning, hint, listed
 from apfex.runs._folder import (
     AUDIT,
+    DECISION,
     FRONT,
     MODEL,
     REPORT,
@@ -34,6 +35,7 @@ from apfex.runs._folder import (
     read_audit,
     read_record,
     report_path,
+    run_id,
 )
 from apfex.runs._predictions import PredictedFile, check_new, target_of, write_rows
 from apfex.runs._tables import Table, open_table
@@ -135,10 +137,20 @@ class Run:
         """
         from apfex.report import write_front_page
 
-        points, data = len(self.described["points"]), self.record["data"]
-        decision = decision_in(self.folder, points, data["sha256"])
-        described = self.described if decision is None else {**self.described, "decision": decision}
+        described = with_run_id(self.described, self.record)
+        if self.decision is not None:
+            described["decision"] = self.decision
         return write_front_page(described, report_path(self.folder, path))
+
+    @property
+    def decision(self) -> Mapping[str, Any] | None:
+        """The decision that its folder holds: ``point``, ``name``, ``date``, ``reason``; or None.
+
+        One on another run is refused with an error.
+        """
+        return decision_in(
+            self.folder, len(self.described["points"]), self.record["data"]["sha256"]
+        )
 
     def predict(
         self,
@@ -156,7 +168,8 @@ class Run:
             With the features of the run; sensitive columns are only needed where the run has
             ``include_sensitive`` or ``group_thresholds``.
         point : int, optional
-            Point of the front; the one that was chosen by default.
+            Point of the front; the one that was chosen by default, also where the run was signed
+            for another one: a warning then says so.
         encoding : str, optional
             Of a CSV file that is not UTF-8.
         sheet : str, optional
@@ -260,7 +273,7 @@ class Run:
 
     def _decide(self, classifier: APFExClassifier, table: Table) -> dict[str, np.ndarray]:
         X = read_features(table, self.record["features"])
-        self._warn_of_use()
+        self._warn_of_use(classifier.point_)
         given = {"sensitive_features": self._read_groups(table)} if self._needs_groups else {}
         words = dict(zip(self.record["classes"], self.record["words"], strict=True))
         decided = [words[label] for label in classifier.predict(X, **given).tolist()]
@@ -270,8 +283,8 @@ class Run:
             "decision_margin": classifier.decision_function(X, **given),
         }
 
-    def _warn_of_use(self) -> None:
-        """Warn of a run whose decisions nobody should use as they are."""
+    def _warn_of_use(self, point: int) -> None:
+        """Warn of a run whose decisions nobody should use as they are, or not at this point."""
         if not self.is_finished:
             said = (
                 f"{self._home} was stopped before its models were measured on the test rows: "
@@ -280,6 +293,26 @@ class Run:
             warnings.warn(RunWarning(said), stacklevel=4)
         elif self.record.get("conclusion", {}).get("code") == "no_usable_model":
             warnings.warn(RunWarning(self.record["conclusion"]["text"]), stacklevel=4)
+        if self.is_finished:
+            self._warn_of_signature(point)
+
+    def _warn_of_signature(self, point: int) -> None:
+        """Warn where somebody took responsibility, but for another point than the one in use."""
+        if self.folder is None or not (self.folder / DECISION).exists():
+            return
+        try:
+            signed = self.decision
+        except ValueError as error:
+            said = f"{self.folder / DECISION} is no decision on this run: {error}"
+            warnings.warn(RunWarning(said), stacklevel=5)
+            return
+        if signed is not None and signed["point"] != point:
+            said = (
+                f"This run was signed for point {signed['point']} (by "
+                f"{printable(signed['name'], 80)} on {signed['date']}), but point {point} decides "
+                f"here, for which nobody signed. To use the signed one: {hint('point')}"
+            )
+            warnings.warn(RunWarning(said, point=signed["point"], found=signed), stacklevel=5)
 
     @property
     def _needs_groups(self) -> bool:
@@ -331,6 +364,12 @@ def caveats_of(described: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return described["points"][described["chosen"]]["caveats"]
 
 
+def with_run_id(described: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
+    """A description that says which run it is of, for whoever signs its page."""
+    run = {**(described.get("run") or {}), "run_id": run_id(record)}
+    return {**described, "run": run}
+
+
 def load_run(folder: str | os.PathLike[str]) -> Run:
     """Read a run from its folder.
 
@@ -365,7 +404,7 @@ def rewrite_report(
         Of the run, or of its ``run.json``.
     decision : path, optional
         ``decision.json``, which a page has saved. It is kept in the folder, and its point, name,
-        date and reason are on the page from then on.
+        date and reason are on the page from then on. One on another run is refused.
 
     Examples
     --------

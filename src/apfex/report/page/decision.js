@@ -2,7 +2,21 @@
 
 const FIELDS = ["name", "date", "reason"];
 const dataHash = () => D.data_sha256 || (D.run && (D.run.data_sha256 || D.run.sha256 || (D.run.data || {}).sha256)) || null;
-const draftKey = () => `apfex:${dataHash() || D.title}`;
+const today = () => {
+  const now = new Date();
+  return [now.getFullYear(), now.getMonth() + 1, now.getDate()].map((n) => String(n).padStart(2, "0")).join("-");
+};
+/* Which run it is on: of a front its run_id, of an audit its date and settings. */
+const runFacts = () => {
+  const { run_id = null, date = null, settings = null } = D.run || {};
+  return run_id ? { run_id } : { run_date: date, run_settings: settings };
+};
+const draftKey = () => `apfex:${(D.run && (D.run.run_id || D.run.date)) || dataHash() || D.title}`;
+/* Text of several lines, as it was typed. */
+const typedLines = (text) =>
+  String(text)
+    .split(/\r\n|\r|\n/)
+    .flatMap((line, place) => [place ? el("br", {}) : null, visible(line.replace(/\t/g, " "))]);
 function readDraft() {
   try {
     return JSON.parse(localStorage.getItem(draftKey())) || {};
@@ -26,19 +40,24 @@ function drawSigned() {
   const given = D.decision || Object.fromEntries(FIELDS.map((name) => [name, $(`sign-${name}`).value]));
   const lines = { "Decision for": known(given.point) ? `point ${given.point}` : which, Name: given.name, Date: given.date };
   const all = Object.entries({ ...lines, Reason: given.reason, Signature: "" });
-  $("sign-paper").replaceChildren(...all.map(([term, text]) => el("div", {}, el("dt", {}, term), el("dd", {}, visible(text || "")))));
+  $("sign-paper").replaceChildren(...all.map(([term, text]) => el("div", {}, el("dt", {}, term), el("dd", {}, typedLines(text || "")))));
 }
 function saveDecision() {
   const given = Object.fromEntries(FIELDS.map((name) => [name, $(`sign-${name}`).value.trim()]));
   const missing = FIELDS.filter((name) => !given[name]);
   $("sign-said").textContent = missing.length ? `Fill in: ${missing.join(", ")}.` : "Saved as decision.json.";
   if (missing.length) return;
+  if (given.date > today()) {
+    $("sign-said").textContent = "The date is in the future: give the day of the decision.";
+    return;
+  }
   const point = signedPoint();
   const decision = {
     kind: "apfex.decision",
     schema_version: 1,
     title: D.title,
     data_sha256: dataHash(),
+    ...runFacts(),
     point,
     headline: D.points[point ?? 0].summary.headline,
     ...given,
@@ -47,10 +66,8 @@ function saveDecision() {
 }
 function startDecision() {
   const draft = readDraft();
-  const today = new Date();
-  const day = [today.getFullYear(), today.getMonth() + 1, today.getDate()].map((n) => String(n).padStart(2, "0")).join("-");
   for (const name of FIELDS) {
-    $(`sign-${name}`).value = draft[name] || (name === "date" ? day : "");
+    $(`sign-${name}`).value = draft[name] || (name === "date" ? today() : "");
     $(`sign-${name}`).addEventListener("input", () => {
       $("sign-said").textContent = "";
       drawSigned();
@@ -64,8 +81,6 @@ function startDecision() {
   const { point, name, date, reason } = D.decision;
   const what = known(point) ? `Decided: point ${point}` : "Signed";
   $("signed").hidden = false;
-  $("signed").replaceChildren(
-    el("strong", {}, what),
-    ` by ${visible(name)} on ${visible(date)}. Reason: ${visible(reason)}`,
-  );
+  $("signed").replaceChildren();
+  fill($("signed"), {}, [el("strong", {}, what), ` by ${visible(name)} on ${visible(date)}. Reason: `, typedLines(reason)]);
 }
