@@ -199,7 +199,7 @@ def show_run(run: Run, screen: Screen) -> None:
     if run.conclusion.is_usable:
         files["Predict"] = f"apfex predict {shlex.quote(str(run.folder))} FILE"
     screen.facts(files)
-    said = ["leak", "identifier", "proxy", "date"]  # when the data was read
+    said = ["leak", "identifier", "proxy", "date", "groups_left_out"]  # said before
     said += [] if run.conclusion.is_usable else ["trivial_front", "trivial", "constant"]
     for caveat in run.caveats:
         if caveat.level == "warning" and caveat.code not in said:
