@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import f1_score, precision_score, roc_auc_score
+from sklearn.metrics import brier_score_loss, f1_score, precision_score, roc_auc_score
 from tests.auditing.rows import audit, rows
 
 from apfex.auditing import Audit
@@ -201,7 +201,8 @@ def test_gaps_within_strata_are_those_of_their_rows():
         assert row["count"] == kept.sum()
         assert row["gap"] == alone["gap"].iloc[0]
         assert row["lower"] == alone["lower"].iloc[0]
-    assert "Within none of the 2 strata of region a gap exceeds the limit." in found.summary.text
+    assert "Within both strata of region there is too little data to tell" in found.summary.text
+    assert "exceeds the limit." not in found.summary.text.partition("too little data to tell")[0]
     assert "Gaps within strata" in str(found)
 
 
@@ -217,7 +218,7 @@ def test_a_violation_within_a_stratum_is_the_headline():
     assert found.summary.verdict == "violation"
     assert found.summary.stratum in ("attribute0=north", "attribute0=south")
     assert found.summary.text.startswith("The gap exceeds the limit within strata: within attribu")
-    assert "Within 2 of the 2 strata" in found.summary.text
+    assert "Within both strata" in found.summary.text
 
 
 def test_strata_that_are_too_small_are_said():
@@ -254,3 +255,30 @@ def test_all_of_it_survives_json(weighted):
     assert found.gaps_within.columns[:2].tolist() == ["by (attribute)", "criterion (control)"]
     assert found.to_html()
     assert "Metrics by group" in found.to_markdown()
+
+
+def test_a_name_that_was_given_is_not_taken_again():
+    y, p, table = scored()
+    own = {"brier": of_scores(brier_score_loss), "calibration": lambda a, b: np.mean(a == b)}
+    decided = (p > 0.5).astype(int)
+    found = audit(y, decided, sensitive_features=table, y_score=p, metrics=own)
+    assert found.metrics is not None
+    everyone = found.metrics[found.metrics["by"] == "overall"].set_index("metric")["value"]
+    assert everyone.to_dict() == {
+        "brier": pytest.approx(brier_score_loss(y, p)),
+        "calibration": pytest.approx(np.mean(y == decided)),
+    }
+    assert "Metrics by group" in str(found)
+    assert "Metrics by group" in found.to_html()
+
+
+def test_strata_that_cannot_be_compared_are_no_all_clear():
+    sex = np.array(["F", "M"] * 20 + ["F"] * 40)
+    region = np.repeat(["north", "south"], 40)
+    decided = np.array([0, 1, 1, 0] * 20)
+    call = {"sensitive_features": {"sex": sex}, "criteria": "dp"}
+    said = audit(None, decided, control_features={"region": region}, **call).summary.text
+    assert said.endswith(
+        "Of the 2 strata of region: in 1 there is too little data to tell whether a gap exceeds "
+        "the limit, in 1 no comparison is possible."
+    )

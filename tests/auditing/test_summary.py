@@ -137,3 +137,28 @@ def test_all_rates_and_classes_are_looked_through():
     found = audit(None, moved, sensitive_features=table, criteria="dp", favorable_label="yes")
     assert found.summary.low_group in ("sex=F", "sex=M")
     assert "(selection rate of " in found.summary.text
+
+
+def test_groups_of_one_attribute_are_clearly_worse_off_where_the_crossing_shows_none():
+    found = hidden()
+    assert found.n_worse_off == 0
+    assert found.worse_off[["by", "group"]].to_numpy().tolist() == [["sex", "sex=F"]]
+    assert found.worse_off["favored"].tolist() == [0.25]
+    for said in (str(found), found.to_html()):
+        assert "larger groups clearly worse off: sex=F (25.0%)" in said
+
+
+def test_a_difference_stands_beside_the_groups_that_have_it():
+    """The gap of 40 points is that of a tiny group, which is not named."""
+    said = of([10, 2000, 2000], [2, 600, 1200]).summary.text
+    assert "40.0" not in said
+    assert "g=b has 30.0%, g=c 60.0%" in said
+    assert "differs by at least" in said
+
+
+def test_two_gaps_are_both():
+    decided, table = counts([2000, 2000], [600, 1200])
+    call = {"sensitive_features": table, "criteria": ("dp", "accuracy")}
+    assert (
+        "Both gaps exceed the limit." in audit(np.ones_like(decided), decided, **call).summary.text
+    )

@@ -57,7 +57,7 @@ def test_only_groups_that_get_less_are_listed(apfex, decisions):
     frame = frame[groups < 150].assign(approved=np.where(groups[groups < 150] % 2, "yes", "no"))
     frame.to_csv(decisions, index=False)
     said = apfex("audit", decisions, *WITH)
-    assert "All groups get the label yes equally often (50.0% of all)" in said.out
+    assert "All groups get the decision yes equally often (50.0% of all)" in said.out
 
 
 @pytest.mark.parametrize(
@@ -354,4 +354,29 @@ def test_names_are_whole_in_a_pipe(apfex):
     frame["sex"] = np.where(frame["sex"] == "female", long + "one", long + "two")
     frame.to_csv("decisions.csv", index=False)
     said = apfex("audit", "decisions.csv", *DECIDED, "--sensitive", "sex,race")
-    assert f"{long}one" in said.out.partition("Who gets the label")[2]
+    assert f"{long}one" in said.out.partition("Who gets the decision")[2]
+
+
+def test_larger_groups_that_are_clearly_worse_off_are_named(apfex, tmp_path):
+    place = np.random.default_rng(0).permutation(np.tile(np.arange(12), 10))
+    frame = pd.DataFrame({"sex": np.repeat(["F", "M"], 60), "place": place})
+    frame["got"] = np.r_[np.tile([0, 0, 0, 1], 15), np.tile([0, 1, 1, 1], 15)]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    said = apfex("audit", tmp_path / "t.csv", "--prediction", "got", "--sensitive", "sex,place").out
+    assert "None of these is clearly worse off than all rows." in said
+    assert "Larger groups that are clearly worse off than all rows: sex=F (25.0%)." in said
+
+
+def test_a_sheet_of_an_excel_file_is_audited(apfex, decisions, tmp_path):
+    pytest.importorskip("openpyxl")
+    frame = pd.read_csv(decisions)
+    with pd.ExcelWriter(tmp_path / "d.xlsx") as book:
+        frame.to_excel(book, sheet_name="made", index=False)
+        frame.head(3).to_excel(book, sheet_name="other", index=False)
+    said = apfex("audit", tmp_path / "d.xlsx", *WITH)
+    assert (said.code, "--sheet" in said.err) == (2, True)
+    out = tmp_path / "run"
+    said = apfex("audit", tmp_path / "d.xlsx", *WITH, "--sheet", "made", "--out", out)
+    assert f"sheet made), {len(frame):,} rows" in said.out
+    assert json.loads((out / "run.json").read_text())["settings"]["sheet"] == "made"
+    assert "Excel" in apfex("audit", "--help").out

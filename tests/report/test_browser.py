@@ -397,3 +397,20 @@ def test_an_audit_of_decisions_without_labels_or_enough_rows(open_page, folder):
     page = open_page(write_audit_page(result, folder / "small.html"))
     assert "not estimable" in page.locator("#gaps-table").inner_text()
     assert "fewer than 10 rows" in page.locator("#caveats").inner_text()
+
+
+def test_a_card_shows_the_grouping_with_the_worst_verdict(open_page, folder):
+    sex = ["F", "M"] * 300
+    part = [place // 2 % 60 for place in range(600)]
+    decided = [int(place % 10 < 4 or place % 2) for place in range(600)]
+    people = pd.DataFrame({"sex": sex, "part": part})
+    result = audit(None, decided, sensitive_features=people, criteria="dp", favorable_label=0)
+    assert result.gaps.set_index("by")["verdict"]["sex x part"] != "violation"
+    page = open_page(write_audit_page(result, folder / "hidden.html"))
+    card = page.locator("#cards .card").first.inner_text()
+    assert "violation" in card
+    assert "between groups of sex, the most alarming grouping" in card
+    assert "sex=M" in page.locator("#cards .card").last.inner_text()
+    assert "Larger groups that are clearly worse off: sex=M (0.0%)" in (
+        page.locator("#worst-about").inner_text()
+    )

@@ -7,6 +7,8 @@ import pytest
 
 from apfex import audit
 from apfex.report import describe_front
+from apfex.report._constant import Constant, Gain
+from apfex.report._summary import Choice, summarize_point
 
 ROWS = 1200
 SEX = np.array(["F", "M"] * (ROWS // 2))
@@ -110,3 +112,52 @@ def test_groups_that_are_compared_are_counted(decide):
     gap = point["gaps"][0]
     assert (gap["groups_compared"], gap["groups"]) == (3, 4)
     assert "3 of 4 groups compared" in texts(point)["How sure"]
+
+
+def test_groups_of_one_attribute_are_named_where_the_crossing_is_too_small(audit_data, decide):
+    people, decided = {"sex": SEX, "part": PARTS}, with_share(0.4, 0.6)
+    result = audit(Y, decided, sensitive_features=people, favorable_label=0)
+    assert result.n_worse_off == 0
+    told = audit_data(result)["points"][0]
+    assert [one["group"] for one in told["summary"]["larger"]] == ["sex=F"]
+    for point in (told, decide([decided, decided], Y, people)["points"][0]):
+        said = texts(point)["For whom"]
+        assert "sex=F with 40.0%; the average is 50.0%." in said
+        assert "No group" not in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "chosen", "against"),
+    [
+        (
+            "error",
+            "it is the most accurate there",
+            "an error of 50.0%; that of this model is 20.0%",
+        ),
+        ("balanced error", "it has the lowest balanced error there", "a balanced error of 50.0%; "),
+        (
+            "cost on the validation rows",
+            "it has the lowest cost there",
+            "a cost on the validation rows of 0.500; that of this model is 0.200, 0.300 lower",
+        ),
+    ],
+)
+def test_what_ranks_models_is_said(kind, chosen, against):
+    result = audit(Y, with_share(0.45, 0.55), sensitive_features={"sex": SEX}, favorable_label=0)
+    gain = Gain(Constant("0", "“0” for everybody", 1, 0.5, 0.5, kind, 0.5, 0.5), 0.2, 0.1)
+    choice = Choice(0, 0, 1, "bounds", {"dp": 0.2}, {"dp": 0.1}, False, False)
+    tally = {"groups_gain": 0, "groups_lose": 0}
+    compared = {"before": 0.2, "now": 0.2, "gaps": {}, "tally": tally, "rows": "test rows"}
+    gaps = result.gaps.to_dict("records")
+    said = texts({"summary": summarize_point(result, gaps, [], gain, "0", choice, compared)})
+    assert chosen in said["What was decided"]
+    assert against in said["Against doing nothing"]
+    lowest = "that is most accurate" if kind == "error" else chosen[7:-6]
+    assert f"{lowest} on the validation rows" in said["Against doing nothing"]
+
+
+def test_a_distance_that_is_not_sure_is_one_among_these_rows(audit_data):
+    result = audit(Y, with_share(0.46, 0.54), sensitive_features={"sex": SEX}, favorable_label=0)
+    assert result.gaps["verdict"].iloc[0] == "inconclusive"
+    said = texts(audit_data(result)["points"][0])["How far from the limit"]
+    assert "above the limit of 0.05 among these rows. Too little data to tell" in said

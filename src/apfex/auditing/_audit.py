@@ -181,9 +181,10 @@ def audit_rows(
     if data.score is not None and data.y is not None:
         if are_probabilities(data.score):
             more["calibration"] = calibration_table(data, settings.confidence)
-            known = {one.function for one in measures}
+            known = {one.function for one in measures} | {one.name for one in measures}
             usual = read_measures(["brier", "calibration"])
-            measures = [*measures, *(one for one in usual if one.function not in known)]
+            usual = [one for one in usual if not {one.function, one.name} & known]
+            measures = [*measures, *usual]  # a name that was given is not taken again
         else:
             notes.append(not_probabilities(data.score))
     if measures:

@@ -18,7 +18,7 @@ from apfex.auditing._show import as_html, as_markdown, as_text, plot_gaps
 from apfex.auditing._summary import AuditSummary, summarize
 from apfex.auditing._thresholds import threshold_rates
 from apfex.auditing._verdicts import Tested, ends_of, surely_above
-from apfex.auditing._worst import count_worse_off, worst_groups
+from apfex.auditing._worst import count_worse_off, groups_below, worst_groups
 from apfex.groups import grouping_name
 from apfex.rates import ConfusionCounts
 
@@ -152,6 +152,16 @@ class Audit:
         below the rate of all rows.
         """
         return count_worse_off(self._counts, self.settings.confidence)
+
+    @cached_property
+    def worse_off(self) -> pd.DataFrame:
+        """Groups of every grouping that get the favorable label clearly less often than all.
+
+        ``by``, ``group``, ``count`` and ``favored``, as in :meth:`worst`; single attributes come
+        first, within a grouping the lowest rate. A large group of one attribute can be clear where
+        the small groups of the crossing are not.
+        """
+        return groups_below(self._counts, self._groupings, self.settings.confidence)
 
     def worst(
         self, n: int = 5, *, by: str | Sequence[str] | None = None, only_below: bool = False

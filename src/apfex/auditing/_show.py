@@ -27,6 +27,7 @@ Names = Callable[[Iterable[object]], Mapping[Any, str]]
 """How the names of one column are written, so that those that differ look different."""
 _NUMBERS = {"all rows", "gap", "noise floor", "p adjusted", "rows", "favored", "to overall"}
 _COLOURS = {"violation": "C3", "within tolerance": "C2", "inconclusive": "C7"}
+_NAMED = 3
 _JOINER = "\u200d"  # holds emoji together
 
 
@@ -245,7 +246,19 @@ def _worst_table(audit: Audit, most: int, names: Names) -> TextTable:
     if not audit.n_worse_off:
         title = "Groups below the average: none is clearly worse off"
         title = title if rows else "Worst-off groups: none, all fare alike"
-    return TextTable(title, columns, rows, _left_out(len(worst), most, ".groups"))
+    more = [_left_out(len(worst), most, ".groups"), _larger_groups(audit)]
+    return TextTable(title, columns, rows, "; ".join(filter(None, more)))
+
+
+def _larger_groups(audit: Audit) -> str:
+    """Groups of fewer attributes than the crossing that are clearly worse off."""
+    crossing = grouping_name(audit.attributes)
+    found: Any = audit.worse_off
+    rows = found[found["by"] != crossing].to_dict("records")
+    texts = _readable(row["group"] for row in rows[:_NAMED])
+    told = [f"{texts[row['group']]} ({_share(row['favored'])})" for row in rows[:_NAMED]]
+    more = [f"{len(rows) - _NAMED:,} more in .worse_off"] if len(rows) > _NAMED else []
+    return f"larger groups clearly worse off: {', '.join([*told, *more])}" if told else ""
 
 
 def _head_of(audit: Audit, style: Style) -> str:

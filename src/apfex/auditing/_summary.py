@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -247,6 +247,11 @@ def _about_the_gap(told: AuditSummary, pair: _Pair, min_count: float) -> str:
             f"{pair.low} has {100 * pair.low_rate:.1f}%, {pair.high} {100 * pair.high_rate:.1f}%"
         )
         of = "" if pair.of == what_differs(told.criterion) else f" ({pair.of})"
+        if abs(pair.high_rate - pair.low_rate - told.gap) > 5e-4:  # other groups make the gap
+            return (
+                f"The gap exceeds the limit: {name} differs by at least {_points(told.lower)} "
+                f"points {sure}, and the limit is {limit}. The clearest difference{of}: {apart}."
+            )
         return (
             f"The gap exceeds the limit: {name} differs by {gap} points, {_points(told.excess)} "
             f"more than the limit of {limit}, and by at least {_points(told.lower)} {sure}. The "
@@ -276,11 +281,12 @@ def _about_all(told: AuditSummary) -> str:
     if n < 2:
         return ""
     if told.verdicts[told.verdict] == n:
+        every = f"all {n} gaps" if n > 2 else "both gaps"
         words = {
-            "violation": f"All {n} gaps exceed the limit.",
-            "inconclusive": f"The same holds for all {n} gaps.",
-            "not estimable": f"The same holds for all {n} gaps.",
-            "within tolerance": f"All {n} gaps are within it.",
+            "violation": f"{every.capitalize()} exceed the limit.",
+            "inconclusive": f"The same holds for {every}.",
+            "not estimable": f"The same holds for {every}.",
+            "within tolerance": f"{every.capitalize()} are within it.",
         }
         return words[told.verdict]
     limit = "it" if told.verdicts["violation"] else "the limit"
@@ -291,7 +297,7 @@ def _about_all(told: AuditSummary) -> str:
         "within tolerance": ("is within it", "are within it"),
     }
     parts = [f"{n} {words[name][n > 1]}" for name, n in told.verdicts.items() if n]
-    return f"Of all {n} gaps, {', '.join(parts)}."
+    return f"Of {f'all {n}' if n > 2 else 'the two'} gaps, {', '.join(parts)}."
 
 
 def _about_chance(told: AuditSummary) -> str:
@@ -315,28 +321,55 @@ def _about_groups(told: AuditSummary, min_count: float) -> str:
 @final
 @dataclass(frozen=True, eq=False)
 class _Strata:
-    """The worst gap within strata, and in how many of them one exceeds the limit."""
+    """The worst gap within strata, and what is known of how many of them."""
 
     controls: Sequence[str]
     worst: Mapping[Any, Any]
-    above: int
-    n: int
+    found: Mapping[str, int]
+    """Strata of which each of the sentences is true; those without any are left out."""
 
     @staticmethod
     def of(within: pd.DataFrame) -> _Strata:
         controls = list(within.columns[: list(within.columns).index("count")])
-        parts = within.assign(_above=within["verdict"] == "violation")
-        above: Any = parts.groupby(controls, sort=False, dropna=False)["_above"].any()
+        parts: Any = within.groupby(controls, sort=False, dropna=False)["verdict"]
+        said = [_about_stratum(set(verdicts)) for _, verdicts in parts]
         worst = worst_first(within).iloc[0].to_dict()
-        return _Strata(controls, worst, int(above.sum()), len(above))
+        found = {text: said.count(text) for text in _STRATUM if text in said}
+        return _Strata(controls, worst, found)
 
     @property
     def name(self) -> str:
         return ", ".join(f"{name}={self.worst[name]}" for name in self.controls)
 
     def count(self) -> str:
-        some = f"{self.above} of the {self.n}" if self.above else f"none of the {self.n}"
-        return f"Within {some} strata of {' x '.join(self.controls)} a gap exceeds the limit."
+        n, of = sum(self.found.values()), " x ".join(self.controls)
+        if len(self.found) == 1:
+            (text,) = self.found
+            which = {1: "the one stratum", 2: "both strata"}.get(n, f"all {n} strata")
+            return f"Within {which} of {of} {text}."
+        parts = [f"in {many} {text}" for text, many in self.found.items()]
+        return f"Of the {n} strata of {of}: {', '.join(parts)}."
+
+
+_STRATUM = (
+    "a gap exceeds the limit",
+    "there is too little data to tell whether a gap exceeds the limit",
+    "no comparison is possible",
+    "some gaps cannot be measured",
+    "every gap is within the limit",
+)
+"""What the verdicts of a stratum come to, the most alarming first."""
+
+
+def _about_stratum(verdicts: Set[str]) -> str:
+    above, unsure, alone, partly, within = _STRATUM
+    if "violation" in verdicts:
+        return above
+    if "inconclusive" in verdicts:
+        return unsure
+    if "not estimable" in verdicts:
+        return alone if len(verdicts) == 1 else partly
+    return within
 
 
 def what_differs(criterion: str) -> str:

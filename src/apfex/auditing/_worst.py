@@ -9,6 +9,7 @@ import pandas as pd
 from scipy.stats import norm
 
 from apfex.auditing._estimates import attribute_columns, wilson_interval
+from apfex.groups import grouping_name
 from apfex.metrics import GroupRates
 from apfex.rates import ConfusionCounts, quotient
 
@@ -55,6 +56,25 @@ def count_worse_off(counts: ConfusionCounts, confidence: float) -> int:
     """Groups whose interval, corrected for their number, lies below the rate of all rows."""
     own = _favored(counts, counts.groups.attributes)
     return int(_clearly_below(own, _favored(counts, ()), confidence).sum())
+
+
+def groups_below(
+    counts: ConfusionCounts, groupings: Sequence[Sequence[str]], confidence: float
+) -> pd.DataFrame:
+    """The groups of each grouping that are clearly below all rows, the lowest rate first."""
+    everyone, frames = _favored(counts, ()), []
+    for attributes in groupings:
+        own = _favored(counts, attributes)
+        kept = np.flatnonzero(_clearly_below(own, everyone, confidence))
+        kept = kept[np.argsort(own.rates[0][kept], kind="stable")]
+        found = {
+            "by": grouping_name(attributes),
+            "group": np.array(own.counts.names, dtype=object)[kept],
+            "count": own.counts.sizes[kept],
+            "favored": own.rates[0][kept],
+        }
+        frames.append(pd.DataFrame(found, index=range(len(kept))))
+    return pd.concat(frames, ignore_index=True)
 
 
 def _clearly_below(own: GroupRates, everyone: GroupRates, confidence: float) -> np.ndarray:

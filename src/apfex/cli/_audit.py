@@ -32,7 +32,7 @@ _LONGEST = 36
 
 
 def audit(
-    file: Annotated[Path, typer.Argument(help="CSV, Parquet or Arrow file.")],
+    file: Annotated[Path, typer.Argument(help="CSV, Parquet, Arrow or Excel file.")],
     prediction: Annotated[str, typer.Option(help="Column with the decisions.", metavar="COLUMN")],
     sensitive: options.Sensitive = None,
     label: options.Label = None,
@@ -88,6 +88,7 @@ def audit(
         bool, typer.Option("--drop-missing", help="Leave out rows without decision or label.")
     ] = False,
     encoding: options.Encoding = None,
+    sheet: options.Sheet = None,
     out: options.Out = None,
     json: options.Json = False,
 ) -> None:
@@ -214,9 +215,10 @@ def _show_groups(audit: Audit, screen: Screen) -> None:
     worst = audit.worst(audit.n_groups, only_below=True)
     screen.say()
     if worst.empty:
-        screen.say(f"All groups get the label {label} equally often ({of_all})")
+        screen.say(f"All groups get the decision {label} equally often ({of_all})")
         return
-    screen.say(f"Who gets the label {label} least ({of_all}){_left_out(len(worst), _MOST_GROUPS)}")
+    more = _left_out(len(worst), _MOST_GROUPS)
+    screen.say(f"Who gets the decision {label} least ({of_all}){more}")
     rows = worst.head(_MOST_GROUPS).to_dict("records")
     columns = [column_of(name) for name in audit.attributes]
     levels = {name: _names(screen, (row[name] for row in rows)) for name in columns}
@@ -238,6 +240,22 @@ def _show_groups(audit: Audit, screen: Screen) -> None:
     )
     if not audit.n_worse_off:
         screen.say("None of these is clearly worse off than all rows.")
+    _show_larger_groups(audit, screen)
+
+
+def _show_larger_groups(audit: Audit, screen: Screen) -> None:
+    """Groups of fewer attributes that surely get less, whatever those of the crossing show."""
+    from apfex.groups import grouping_name
+
+    found: Any = audit.worse_off
+    rows = found[found["by"] != grouping_name(audit.attributes)].to_dict("records")
+    if not rows:
+        return
+    names = _names(screen, (row["group"] for row in rows[:_MOST_GROUPS]))
+    told = [f"{names[row['group']]} ({100 * row['favored']:.1f}%)" for row in rows[:_MOST_GROUPS]]
+    rest = len(rows) - len(told)
+    more = f", and {rest:,} more" if rest else ""
+    screen.say(f"Larger groups that are clearly worse off than all rows: {', '.join(told)}{more}.")
 
 
 def _show_metrics(audit: Audit, screen: Screen) -> None:

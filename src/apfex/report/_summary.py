@@ -9,11 +9,15 @@ from typing import Any, final
 import pandas as pd
 
 from apfex.auditing import Audit, worst_first
+from apfex.groups import grouping_name
 from apfex.report._caveats import REMEDY
 from apfex.report._constant import Gain
 from apfex.report._rates import title_of
 
 _TIMES = " \u00d7 "
+_THERE = " on the validation rows"
+"""Ends the name of a loss that only those rows know."""
+_NAMED = 3
 Text = list[Any]
 """Parts of a sentence: text, and ``{"group": name}`` for a name from data."""
 
@@ -81,7 +85,14 @@ def summarize_audit(
     gaps : sequence of mappings
         As described, of all criteria and groupings.
     worst : sequence of mappings
-        Groups with few favorable decisions; those ``clearly_below`` are surely below all rows.
+        Groups of the crossing with few favorable decisions; those ``clearly_below`` are surely
+        below all rows.
+
+    Returns
+    -------
+    dict
+        ``headline``, ``parts``, and as ``larger`` the groups of fewer attributes than the crossing
+        that surely get fewer favorable decisions than all.
     """
     whose = "these decisions"
     parts = {
@@ -89,13 +100,13 @@ def summarize_audit(
             f"{audit.n_rows:,} decisions; {_percent(audit.share_favored)} of them are "
             f"“{favorable}”, the favorable one."
         ],
-        "For whom": _for_whom(audit, worst),
+        "For whom": _for_whom(audit, gaps, worst),
         "How far from the limit": _distances(gaps, audit.settings.tolerance),
         "How sure": _how_sure(audit, gaps),
     }
     if gain is not None:
         parts["Against doing nothing"] = _against_constant(gain, whose, of_front=False)
-    return _told(audit.summary.text, parts)
+    return {**_told(audit.summary.text, parts), "larger": _larger(audit)}
 
 
 def summarize_point(
@@ -117,19 +128,19 @@ def summarize_point(
         which they are.
     """
     limit, whose = audit.settings.tolerance, "this model"
-    error = compared["now"]
+    error, rank = compared["now"], _rank_of(gain)
     decided: Text = [
         f"It decides “{favorable}” for {_percent(audit.share_favored)} of people, and is wrong for "
         f"{_percent(error)}."
     ]
     parts = {
-        "What was decided": [_how_chosen(choice) + " ", *decided],
-        "For whom": _for_whom(audit, worst),
+        "What was decided": [_how_chosen(choice, rank) + " ", *decided],
+        "For whom": _for_whom(audit, gaps, worst),
         "How far from the limit": _distances(gaps, limit),
         "How sure": _how_sure(audit, gaps, compared["rows"]),
         "Against doing nothing": [
             *([] if gain is None else _against_constant(gain, whose, of_front=True)),
-            _against_baseline(choice, compared),
+            _against_baseline(choice, compared, rank),
         ],
     }
     return _told(_headline(choice, gaps, limit, error), parts)
@@ -175,7 +186,13 @@ def _verdict_sentence(gaps: Sequence[Mapping[str, Any]], limit: float) -> str:
     return f"This model keeps the limit of {limit:g} in every grouping that was compared."
 
 
-def _how_chosen(choice: Choice) -> str:
+def _rank_of(gain: Gain | None) -> str:
+    """What ranks models, as it stands after "the lowest"; "error" where they are the accurate."""
+    kind = "error" if gain is None else gain.constant.kind
+    return kind.removesuffix(_THERE)
+
+
+def _how_chosen(choice: Choice, rank: str) -> str:
     bounds = ", ".join(
         f"gap in {title_of(name).lower()} at most {limit:g}"
         for name, limit in choice.bounds.items()
@@ -194,26 +211,39 @@ def _how_chosen(choice: Choice) -> str:
             f"Point {choice.place} is proposed, though no model meets your limit ({bounds}): on "
             f"the validation rows its gap is {reached}."
         )
+    has = f"has the lowest {rank}"
     return (
         f"Point {choice.place} is proposed: of the models that meet your limit ({bounds}) on the "
-        "validation rows it is the most accurate there."
+        f"validation rows it {'is the most accurate' if rank == 'error' else has} there."
     )
 
 
-def _for_whom(audit: Audit, worst: Sequence[Mapping[str, Any]]) -> Text:
-    by = _TIMES.join(audit.attributes)
-    told: Text = [f"{audit.n_groups:,} groups of {by}."]
-    sure = [row for row in worst if row["clearly_below"]]
+def _for_whom(
+    audit: Audit, gaps: Sequence[Mapping[str, Any]], worst: Sequence[Mapping[str, Any]]
+) -> Text:
+    """Groups of any grouping that surely get fewer, single attributes first."""
+    told: Text = [f"{audit.n_groups:,} groups of {_TIMES.join(audit.attributes)}."]
+    sure = [*_larger(audit), *(row for row in worst if row["clearly_below"])]
     if not sure:
-        return [*told, " No group surely gets fewer favorable decisions than people do on average."]
-    first = sure[0]
-    more = f", and {len(sure) - 1:,} more" if len(sure) > 1 else ""
-    return [
-        *told,
-        " Surely fewer favorable decisions than people get on average: ",
-        {"group": first["group"]},
-        f" with {_percent(first['favored'])} against {_percent(audit.share_favored)}{more}.",
-    ]
+        apart = any(gap["criterion"] == "dp" and gap["verdict"] == "violation" for gap in gaps)
+        though = ", though some groups surely get fewer than others" if apart else ""
+        return [
+            *told,
+            f" No group surely gets fewer favorable decisions than people do on average{though}.",
+        ]
+    told.append(" Surely fewer favorable decisions than people get on average: ")
+    for place, row in enumerate(sure[:_NAMED]):
+        told += [", "] if place else []
+        told += [{"group": row["group"]}, f" with {_percent(row['favored'])}"]
+    rest = len(audit.worse_off) - _NAMED
+    more = f", and {rest:,} more {'group' if rest == 1 else 'groups'}" if rest > 0 else ""
+    return [*told, f"{more}; the average is {_percent(audit.share_favored)}."]
+
+
+def _larger(audit: Audit) -> list[dict[Any, Any]]:
+    """Groups of fewer attributes than the crossing that surely get fewer."""
+    found: Any = audit.worse_off
+    return found[found["by"] != grouping_name(audit.attributes)].to_dict("records")
 
 
 def _distances(gaps: Sequence[Mapping[str, Any]], limit: float) -> Text:
@@ -225,6 +255,7 @@ def _distances(gaps: Sequence[Mapping[str, Any]], limit: float) -> Text:
             continue
         away = gap["gap"] - limit
         where = f"{abs(away):.3f} {'above' if away > 0 else 'below'} the limit of {limit:g}"
+        where += " among these rows" if gap["verdict"] == "inconclusive" else ""
         told.append(f"{title}: {gap['gap']:.3f} between groups of {_by(gap)}, {where}. {says} ")
     return told
 
@@ -245,23 +276,31 @@ def _how_sure(audit: Audit, gaps: Sequence[Mapping[str, Any]], rows: str = "rows
 
 def _against_constant(gain: Gain, whose: str, *, of_front: bool) -> Text:
     constant = gain.constant
-    better = f"{100 * abs(gain.size):.1f} points {'lower' if gain.size > 0 else 'higher'}"
+    is_share = not constant.kind.endswith(_THERE)  # a cost has its own unit
+    size = f"{100 * abs(gain.size):.1f} points" if is_share else f"{abs(gain.size):.3f}"
+    better = f"{size} {'lower' if gain.size > 0 else 'higher'}"
     better = better if abs(gain.size) > 0.0005 else "which is the same"
+    its, own = (
+        _percent(loss) if is_share else f"{loss:.3f}" for loss in (constant.ranked, gain.error)
+    )
+    article = "an" if constant.kind.startswith("error") else "a"
     told = (
-        f"Deciding without looking ({constant.text}) would have an {constant.kind} of "
-        f"{_percent(constant.ranked)}; that of {whose} is {_percent(gain.error)}, {better}."
-    ).replace("an balanced", "a balanced")
+        f"Deciding without looking ({constant.text}) would have {article} {constant.kind} of "
+        f"{its}; that of {whose} is {own}, {better}."
+    )
     if of_front and gain.share == gain.share:
         told += f" That is {100 * gain.share:.0f}% of the way to the best model."
     return [told]
 
 
-def _against_baseline(choice: Choice, compared: Mapping[str, Any]) -> str:
+def _against_baseline(choice: Choice, compared: Mapping[str, Any], rank: str) -> str:
     base = choice.baseline
     which = (
         "the model trained without any fairness goal"
         if choice.without_goal
         else "the model that is most accurate on the validation rows"
+        if rank == "error"
+        else f"the model with the lowest {rank} on the validation rows"
     )
     if choice.place == base:
         return f" This is {which}: the others are compared with it."

@@ -147,6 +147,7 @@ def audit_file(
     min_count: float = 10,
     drop_missing: bool = False,
     encoding: str | None = None,
+    sheet: str | None = None,
 ) -> AuditRun:
     """Audit the decisions in a table, whichever model made them.
 
@@ -181,8 +182,8 @@ def audit_file(
         As for :func:`apfex.audit`.
     drop_missing : bool
         Whether rows without a decision, label or score are left out; they are refused otherwise.
-    encoding : str, optional
-        Of a CSV file that is not UTF-8.
+    encoding, sheet : str, optional
+        Encoding of a CSV file that is not UTF-8; sheet of an Excel file with several.
 
     Returns
     -------
@@ -206,12 +207,12 @@ def audit_file(
     settings = AuditFileSettings.of(locals())
     measures = read_measures(named_metrics(metrics))
     criteria, notes = _criteria(settings)
-    table = open_table(source, encoding)
+    table = open_table(source, encoding, sheet)
     rows, strata, data = _read(table, settings)
     _check_measures(measures, rows)
     facts = {**table.identity(), "rows": data.rows, "dropped": data.dropped}
     asked = AuditSettings(criteria, tolerance, confidence, min_count, data.decided.positive)
-    record = new_record("audit", settings.to_dict(), facts)
+    record = new_record("audit", {**settings.to_dict(), "sheet": sheet}, facts)
     found = audit_rows(rows, asked, notes, measures=measures, strata=strata)
     return AuditRun(found, data, record)
 

@@ -1,13 +1,22 @@
 /* What only the page of an audit has: worst-off groups, thresholds, rows to collect. */
 
 function drawWorst() {
-  const { worst, share_favored: overall, worse_off: sure } = current();
+  const { worst, share_favored: overall, worse_off: sure, summary } = current();
+  const larger = summary.larger.slice(0, 3).flatMap(({ group, favored }, place) => [
+    place ? ", " : " Larger groups that are clearly worse off: ",
+    nameNode(group),
+    ` (${percent(favored)})`,
+  ]);
+  const rest = summary.larger.length - 3;
+  if (larger.length) larger.push(rest > 0 ? `, and ${count(rest)} more.` : ".");
   $("worst").hidden = worst.length === 0;
   const clear = sure === 1 ? "1 is" : `${count(sure)} are`;
-  $("worst-about").textContent =
+  $("worst-about").replaceChildren(
     sure === 0
       ? "None of these is clearly worse off than all rows."
-      : `${clear} clearly worse off than all rows, and listed first; then the lowest rate first.`;
+      : `${clear} clearly worse off than all rows, and listed first; then the lowest rate first.`,
+    ...larger,
+  );
   const isDriven = crossing.attributes.length > 1;
   const heads = [
     ...groupHeads(crossing),
@@ -37,7 +46,7 @@ function drawWorst() {
     );
   const body = worst.slice(0, state.printed ? worst.length : state.shownWorst).map(line);
   $("worst-table").replaceChildren(
-    table("Groups that get the favorable label least", heads, body, { all: () => worst.map(line) }),
+    table("Groups that get the favorable decision least", heads, body, { all: () => worst.map(line) }),
     ...moreButton(worst.length - body.length, "shownWorst"),
   );
 }

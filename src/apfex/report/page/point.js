@@ -1,8 +1,14 @@
 /* The panel of one point, or of the audit: what it is, whether to trust it, how to use it. */
 
 const isBaseline = (point) => point.point === D.baseline;
-const CHOSE = "the most accurate on the validation rows";
+const RANK = (D.ranked_by || "error").replaceAll("_", " ");
+const CHOSE = `${RANK === "error" ? "the most accurate" : `that with the lowest ${RANK}`} on the validation rows`;
 const mainGaps = (point) => D.criteria.map(({ key }) => gapOf(point, key, crossing.by));
+/* Of each criterion the gap with the most alarming verdict, then the largest lower end and gap. */
+const alarm = ({ verdict }) => Object.keys(VERDICTS).indexOf(verdict);
+const moreAlarming = (a, b) => alarm(a) - alarm(b) || b.lower - a.lower || b.gap - a.gap;
+const worstGaps = (point) =>
+  D.criteria.map(({ key }) => point.gaps.filter((gap) => gap.criterion === key).sort(moreAlarming)[0]);
 const worstVerdict = (point) =>
   Object.keys(VERDICTS).find((verdict) => point.gaps.some((gap) => gap.verdict === verdict));
 
@@ -74,18 +80,21 @@ const ends = (...pairs) =>
 function gapCard(point, gap) {
   const criterion = criterionOf.get(gap.criterion);
   const chosen = isFront && point.validation.gaps[gap.criterion];
-  const top = gapTop(D.points.flatMap(mainGaps).filter((one) => one.criterion === gap.criterion));
+  const top = gapTop(D.points.flatMap(worstGaps).filter((one) => one.criterion === gap.criterion));
+  const others = point.gaps.length > D.criteria.length;
+  const aimed = gap.by === crossing.by ? "" : "; of the groups that models were compared by";
   const [low, high] = gap.ends;
   return card(
     [`${criterion.title} gap`, criterion.also && el("span", { class: "also" }, ` ${criterion.also}`)],
     [decimal(gap.gap), " ", badge(gap.verdict)],
+    others && quiet("between groups of ", groupingName(gap.by), ", the most alarming grouping"),
     gapMark(gap, top, 240),
     known(gap.gap)
       ? `${between(gap.lower, gap.upper, decimal)}; noise floor ${decimal(gap.noise_floor)}`
       : "fewer than two groups have enough rows",
     comparedText(gap),
     low && ends([low.group, `lowest ${percent(low.rate)}`], [high.group, `highest ${percent(high.rate)}`]),
-    chosen && validationLine(comparedGap(chosen)),
+    chosen && validationLine(comparedGap(chosen) + aimed),
   );
 }
 
@@ -115,7 +124,7 @@ function gainCard(point) {
   );
 }
 function favoredCard(point) {
-  const [worst] = point.worst.filter((row) => row.clearly_below);
+  const [worst] = [...point.summary.larger, ...point.worst.filter((row) => row.clearly_below)];
   return card(
     "Favorable decisions",
     percent(point.share_favored),
@@ -178,7 +187,7 @@ function drawPoint() {
     ...(isFront ? tags.flatMap((tag) => [" ", el("span", { class: "tag" }, tag)]) : []),
   );
   drawSummary(point);
-  const gapCards = mainGaps(point).map((gap) => gapCard(point, gap));
+  const gapCards = worstGaps(point).map((gap) => gapCard(point, gap));
   const parts = isFront ? [errorCard(point), ...gapCards, gainCard(point)] : [...gapCards, favoredCard(point)];
   $("cards").replaceChildren(...parts);
   $("figures-title").textContent = isFront ? `Figures of point ${point.point}` : "Figures";
