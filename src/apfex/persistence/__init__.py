@@ -9,7 +9,7 @@ from apfex.persistence._files import write_bytes_atomically, write_text_atomical
 from apfex.persistence._json import read_json, write_json
 from apfex.persistence._load import CorruptModelError, load_model
 from apfex.persistence._onnx import export_onnx
-from apfex.persistence._save import StoredModel, save_model
+from apfex.persistence._save import StoredModel, save_model, versions
 from apfex.persistence._values import NotStored, pack, unpack
 
 __all__ = ["CorruptModelError"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -101,7 +101,7 @@ def _bundle(model: StoredModel, needed: Collection[str]) -> Bundle:
     writer = ModuleWriter(fitted.encoder.n_inputs, n_outputs)
     history, drawn = (None, {}) if fitted.history is None else _history_to_arrays(fitted.history)
     content = {
-        "written_by": _versions(),
+        "written_by": versions(),
         "arguments": pack_arguments(model.arguments, needed),
         "classes": pack(fitted.classes, "classes of y"),
         "features": {
@@ -181,9 +181,10 @@ def _counted(point: Point) -> dict[str, Any]:
     return {name: part for name, part in point.counts.to_dict().items() if name not in COUNTED}
 
 
-def _versions() -> dict[str, str]:
+def versions(packages: Sequence[str] = _PACKAGES) -> dict[str, str]:
+    """Versions of Python and of packages, as far as they are installed."""
     found = {"python": platform.python_version()}
-    for name in _PACKAGES:
+    for name in packages:
         try:
             found[name] = version(name)
         except PackageNotFoundError:

@@ -278,7 +278,9 @@ def _history(
 
 def _word_of(clf: APFExClassifier, label: Any, words: Sequence[str]) -> str | None:
     """The word for a label, or None."""
-    return None if label is None else words[clf.classes_.tolist().index(label)]
+    if label is None:
+        return None
+    return words[int(np.flatnonzero(clf.classes_ == label)[0])]
 
 
 def _bounds(clf: APFExClassifier) -> dict[str, float]:

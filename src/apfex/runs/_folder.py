@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -134,16 +133,10 @@ def new_record(
 
 def versions() -> dict[str, str]:
     """Of all that results depend on."""
-    found = {
-        "python": platform.python_version(),
-        "platform": f"{platform.system()} {platform.machine()}",
-    }
-    for name in (*_PACKAGES, *_TREES):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    from apfex.persistence import versions as installed
+
+    found = installed((*_PACKAGES, *_TREES))
+    return found | {"platform": f"{platform.system()} {platform.machine()}"}
 
 
 def read_audit(folder: Path) -> Audit:
