@@ -193,17 +193,17 @@ def describe_groups(groups: GroupCounts) -> str:
 def show_run(run: Run, screen: Screen) -> None:
     """What the run came to, its models, and what to know before one is used."""
     show_front(run.described, screen)
+    said = ["leak", "identifier", "proxy", "date", "groups_left_out"]  # said before
+    said += [] if run.conclusion.is_usable else ["trivial_front", "trivial", "constant"]
+    for caveat in run.caveats:
+        if caveat.level == "warning" and caveat.code not in said:
+            screen.warn(f"Point {run.described['chosen']}: {caveat}")
     assert run.folder is not None
     screen.say()
     files = {"Report": str(run.folder / "report.html"), "Folder": str(run.folder)}
     if run.conclusion.is_usable:
         files["Predict"] = f"apfex predict {shlex.quote(str(run.folder))} FILE"
     screen.facts(files)
-    said = ["leak", "identifier", "proxy", "date", "groups_left_out"]  # said before
-    said += [] if run.conclusion.is_usable else ["trivial_front", "trivial", "constant"]
-    for caveat in run.caveats:
-        if caveat.level == "warning" and caveat.code not in said:
-            screen.warn(f"Point {run.described['chosen']}: {caveat}")
 
 
 def show_front(described: Mapping[str, Any], screen: Screen) -> None:

@@ -240,7 +240,7 @@ class MeasuredFront:
             for one, choice in zip(points, choices, strict=True)
         ]
         parts = {
-            "title": title or "Front of accuracy and fairness",
+            "title": title or "Accuracy and fairness",
             "source": source,
             "command": command,
             "fresh": fresh,

@@ -195,7 +195,7 @@ def _train_and_measure(
     measured = measure_front(clf, **test, **limits)
     caveats = [*caveats_of_data(about, rows.words), *caveats_of_training(caught)]
     described = measured.describe(
-        title=f"Front of {about.name}",
+        title=f"Accuracy and fairness: {about.name}",
         source=f"{about.description}: {about.test_rows:,} test rows of {about.rows:,}",
         words=dict(zip(rows.classes, rows.words, strict=True)),
         caveats=caveats,

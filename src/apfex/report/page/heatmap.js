@@ -26,6 +26,7 @@ function endsOf(column) {
   const counted = column.rate.map((rate, g) => [rate, g]).filter(([rate, g]) => known(rate) && !few.has(g));
   if (counted.length < 2) return {};
   const ordered = counted.sort((a, b) => a[0] - b[0]);
+  if (ordered[0][0] === ordered[ordered.length - 1][0]) return {};
   return { [ordered[0][1]]: "▼ lowest", [ordered[ordered.length - 1][1]]: "▲ highest" };
 }
 function heatCell(g, grouping, column, range, extremes) {

@@ -93,7 +93,7 @@ function gapCard(point, gap) {
       ? `${between(gap.lower, gap.upper, decimal)}; noise floor ${decimal(gap.noise_floor)}`
       : "fewer than two groups have enough rows",
     comparedText(gap),
-    low && ends([low.group, `lowest ${percent(low.rate)}`], [high.group, `highest ${percent(high.rate)}`]),
+    low && low.rate < high.rate && ends([low.group, `lowest ${percent(low.rate)}`], [high.group, `highest ${percent(high.rate)}`]),
     chosen && validationLine(comparedGap(chosen) + aimed),
   );
 }
