@@ -22,7 +22,7 @@ from apfex.report._groupings import Grouping
 from apfex.report._rates import rates_of
 from apfex.report._summary import summarize_audit
 
-_WORST = 1000
+_WORST = 50
 _PLANNED_GROUPS = 500
 """Groups up to which the rows that are missing are worked out: a second or two."""
 _PLAN_SHOWN = 5
