@@ -32,6 +32,14 @@ def test_the_examples_of_the_method_run(block):
     run([block])
 
 
+def test_the_examples_of_choosing_run_in_order():
+    names = run(blocks_of("docs/choosing.md"))
+    clf, decided = names["clf"], names["decided"]
+    assert ((names["margin"] > 0) == (decided == 1)).all()
+    assert abs(names["probability"].mean() - names["data"].y.mean()) < 0.05
+    assert clf.front_[clf.point_].error <= clf.front_[0].error + 0.1
+
+
 def test_the_examples_of_runs_run_in_order():
     names = run(blocks_of("docs/runs.md"))
     assert len(names["hit"]) == 2
