@@ -212,13 +212,12 @@ def show_front(described: Mapping[str, Any], screen: Screen) -> None:
     Gaps are those of the full crossing. The first row is that of the same answer for everyone.
     """
     screen.say()
-    if "conclusion" in described:
-        screen.say(described["conclusion"]["text"])
-        screen.say()
+    screen.say(described["conclusion"]["text"])
+    screen.say()
     crossing = described["groupings"][-1]["by"]
     criteria = [criterion["key"] for criterion in described["criteria"]]
     confidence, n = described["settings"]["confidence"], len(described["points"])
-    by = described.get("ranked_by", "error")
+    by = described["ranked_by"]
     shown = {"error": ["error"], "balanced_error": ["error", "balanced_error"]}
     errors = shown.get(by, ["error", "loss"])
     kind = errors[-1].replace("_", " ")
@@ -236,22 +235,24 @@ def show_front(described: Mapping[str, Any], screen: Screen) -> None:
         for point in described["points"]
         for note in [_notes(point, described)]
     ]
-    constant = described.get("constant")
-    if constant is not None:
-        said = constant.get("text", "the same answer for everyone")
-        none = ["0.000"] * len(criteria)
-        rows.insert(0, _cells("-", {**constant, "gain": 0.0}, errors, none, said))
+    constant, none = described["constant"], ["0.000"] * len(criteria)
+    rows.insert(0, _cells("-", {**constant, "gain": 0.0}, errors, none, constant["text"]))
     screen.table(columns, rows, left=("note", *(f"{name} gap" for name in criteria)))
 
 
 def _cells(
     name: str, figures: Mapping[str, Any], errors: Sequence[str], gaps: Sequence[str], note: str
 ) -> list[str]:
-    """A row of the table; of a run of before some figures are not known."""
-    gain = figures.get("gain")
-    told = "" if gain is None else f"{gain:+.3f}"
+    """A row of the table."""
     found = [f"{figures[one]:.3f}" for one in errors]
-    return [name, *found, told, f"{100 * figures['share_favored']:.1f}%", *gaps, note]
+    return [
+        name,
+        *found,
+        f"{figures['gain']:+.3f}",
+        f"{100 * figures['share_favored']:.1f}%",
+        *gaps,
+        note,
+    ]
 
 
 def _gaps(point: Mapping[str, Any], crossing: str, criteria: Sequence[str]) -> list[str]:
@@ -260,12 +261,12 @@ def _gaps(point: Mapping[str, Any], crossing: str, criteria: Sequence[str]) -> l
 
 
 def _notes(point: Mapping[str, Any], described: Mapping[str, Any]) -> str:
-    code = described.get("conclusion", {}).get("code", "chosen")
+    code = described["conclusion"]["code"]
     chosen = {"chosen": "chosen", "limit_not_met": "closest to the limit"}
     notes = {
         chosen.get(code, ""): point["point"] == described["chosen"],
         "constant": point["trivial"],
-        "nearly constant": point.get("near_constant") and not point["trivial"],
+        "nearly constant": point["near_constant"] and not point["trivial"],
         "no group gains": point["levelled_down"],
     }
     return ", ".join(name for name, holds in notes.items() if holds and name)
