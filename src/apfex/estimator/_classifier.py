@@ -211,11 +211,12 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         max_error_increase: float | None = None,
         favorable_label: Any = None,
         search: Literal["auto", "postprocess", "inprocess"] = "auto",
+        strategy: Any = None,
         init: Any = None,
         group_thresholds: bool = False,
         validation: Literal["auto", "split", "cross"] = "auto",
         validation_fraction: float = 0.2,
-        n_members: int = 16,
+        n_members: int = 26,
         epochs: int | None = None,
         batch_size: int = 1024,
         learning_rate: float | None = None,
@@ -244,6 +245,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         self.max_error_increase = max_error_increase
         self.favorable_label = favorable_label
         self.search = search
+        self.strategy = strategy
         self.init = init
         self.group_thresholds = group_thresholds
         self.validation = validation

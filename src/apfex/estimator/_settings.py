@@ -14,6 +14,7 @@ import torch
 from apfex.front import Criteria, Rows, Scoring, SearchSettings, scorer_of
 from apfex.models import thread_count
 from apfex.persistence import NotStored
+from apfex.strategies import check_strategies, read_strategies
 
 if TYPE_CHECKING:
     from apfex.estimator._classifier import APFExClassifier
@@ -45,6 +46,7 @@ def read_settings(given: APFExClassifier) -> SearchSettings:
         n_threads=1,  # until the rows are known
         search=_read_search(given, models),
         init=given.init,
+        strategies=read_strategies(given.strategy),
         group_thresholds=given.group_thresholds,
         n_points=given.n_points,
         n_members=given.n_members,
@@ -82,6 +84,7 @@ def settings_for_rows(
         )
         return replace(settings, criteria=Criteria(()), bounds={}, group_thresholds=False)
     criteria = settings.criteria.for_label(favorable, len(rows.classes))
+    check_strategies(settings.strategies, 1 + len(criteria.rates) * len(rows.groupings))
     return replace(settings, criteria=criteria)
 
 

@@ -36,7 +36,9 @@ class Candidate:
     epoch: int
     decisions: np.ndarray
     values: np.ndarray
-    """What ranks (error, balanced error, cost, ...) and gaps, all minimised, all finite."""
+    """Loss (error, balanced error, cost, ...) and gaps on the validation rows, all finite."""
+    ranks: np.ndarray
+    """The same, by which it is compared with others: of rows that need not be the same."""
     trivial: bool
     snapshot: HasMembers
 
@@ -86,6 +88,10 @@ class Evaluation:
     values: np.ndarray
     trivial: np.ndarray
 
+    def part(self, members: slice) -> Evaluation:
+        """Those of some members."""
+        return Evaluation(self.decisions[members], self.values[members], self.trivial[members])
+
     @property
     def best(self) -> list[float]:
         """Figures of the one with the least error."""
@@ -97,9 +103,18 @@ class Evaluation:
         return np.nan_to_num(self.values, nan=1.0).sum(1)
 
     def candidates(
-        self, epochs: np.ndarray, snapshot: HasMembers, is_finite: np.ndarray
+        self,
+        epochs: np.ndarray,
+        snapshot: HasMembers,
+        is_finite: np.ndarray,
+        ranks: np.ndarray | None = None,
     ) -> list[Candidate]:
-        """Those with finite scores [b] and measurable gaps, at their epochs [b]."""
+        """Those with finite scores [b] and measurable gaps, at their epochs [b].
+
+        ``ranks`` [b, 1 + criteria] compare them; the values themselves by default.
+        """
+        ranks = self.values if ranks is None else ranks
+        is_finite = is_finite & np.isfinite(self.values).all(1) & np.isfinite(ranks).all(1)
         small = self.decisions.to(torch.int16).cpu().numpy()
         return [
             Candidate(
@@ -107,10 +122,11 @@ class Evaluation:
                 int(epochs[member]),
                 small[member],
                 self.values[member],
+                ranks[member],
                 bool(self.trivial[member]),
                 snapshot,
             )
-            for member in np.flatnonzero(is_finite & np.isfinite(self.values).all(1))
+            for member in np.flatnonzero(is_finite)
         ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -103,15 +103,28 @@ class Criteria:
         ----------
         decisions : Tensor of shape [b, n], or [b, c, n] with ``multiclass``
         """
-        labels, tables = y, {rate: [] for rate in self.rates}
+        labels = y
         row = 1.0 if sample_weight is None else float(sample_weight.mean())
         if multiclass:
             labels = (y == torch.arange(decisions.shape[-2], device=y.device).unsqueeze(1)).long()
-        for index in indexes:
-            counts = soft_counts(decisions, labels, index, sample_weight)
-            counts = counts if multiclass else counts.unsqueeze(-3)
+        counts = (soft_counts(decisions, labels, index, sample_weight) for index in indexes)
+        counts = [found if multiclass else found.unsqueeze(-3) for found in counts]
+        return self.gaps_of(counts, row) if self.names else decisions.new_zeros(len(decisions), 0)
+
+    def gaps_of(self, counts: Sequence[Tensor], row: float) -> Tensor:
+        """Gaps [b, criteria] of counts, the same as by decisions.
+
+        Parameters
+        ----------
+        counts : sequence of Tensors of shape [b, 1, k, 4], or [b, c, k, 4] for several classes
+            Of :func:`~apfex.rates.soft_counts`, for each grouping.
+        row : float
+            What one row counts.
+        """
+        tables: dict[RateName, list[Tensor]] = {rate: [] for rate in self.rates}
+        for found in counts:
             for rate in self.rates:
-                above, below = rate_sums(rate, counts, multiclass=multiclass)
+                above, below = rate_sums(rate, found, multiclass=found.shape[-3] > 1)
                 enough = below >= MIN_COUNT * row - 1e-9
                 remain = (enough.sum(-1, keepdim=True) >= 2).any(-2, keepdim=True)
                 kept = below.where(enough | ~remain, 0.0)
@@ -120,7 +133,14 @@ class Criteria:
             largest_gap(*(table for rate in self.rates_of(name) for table in tables[rate]))
             for name in self.names
         ]
-        return torch.stack(columns, -1) if columns else decisions.new_zeros(len(decisions), 0)
+        return torch.stack(columns, -1)
+
+    def limits(self, bounds: Mapping[str, float]) -> list[float]:
+        """The least bound on each of the rates; ``inf`` for one without."""
+        return [
+            min(bounds.get(n, np.inf) for n in self.names if rate in self.rates_of(n))
+            for rate in self.rates
+        ]
 
 
 def rates_that_count(

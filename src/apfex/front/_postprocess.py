@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import final
@@ -17,6 +17,7 @@ from apfex.front._progress import Show, progress
 from apfex.front._rows import (
     Rows,
     TableEncoders,
+    ValidationRows,
     check_enough,
     deal,
     encode,
@@ -26,23 +27,24 @@ from apfex.front._rows import (
 )
 from apfex.front._settings import SearchSettings
 from apfex.groups import grouping_name
-from apfex.history import History, StepRecord
 from apfex.models import (
-    GapWeights,
+    Aims,
+    ExploredRules,
     JointLearner,
     JointModel,
     JointRows,
     OutOfFoldPredictions,
     RuleModel,
+    RuleProblem,
+    explore_rules,
     fit_joint_model,
-    fit_rules,
     given_groups,
     rule_scores,
     rules_at_rate,
 )
 
-_RULES_PER_MEMBER = 3
-_GRID = {"largest": 4.0, "steps": 7}
+_TRUSTED_ROWS = 200.0
+"""With so many rows of a group and label, their own labels count as much as what all rows tell."""
 
 
 def search_rules(rows: Rows, settings: SearchSettings, seed: int) -> SearchResult:
@@ -58,23 +60,29 @@ def search_rules(rows: Rows, settings: SearchSettings, seed: int) -> SearchResul
     steps = sum(learner.steps for learner in learners)
     with progress(settings.verbose, steps, settings.figures) as show:
         fitted = _JointFit.to(rows, parts[0], encoder, learners, settings, seed, show)
-        rules, history = fitted.rules_with_history()
+        explored = fitted.explore()
+        rules = explored.rules
         if settings.positive_rate is not None:
             rules = fitted.at_rate(rules, rows, parts[1])
-        rule_set = RuleSet(fitted.model, rules)
         decisions = fitted.cross_decide() if crosses else fitted.decide(rules, rows, parts[1])
         evaluated = evaluate(decisions, validation, settings.criteria, settings.scoring)
         show(steps, evaluated.best)
-    trivial = evaluated.trivial | fitted.is_constant(rule_set)
-    epochs, is_finite = np.full(len(trivial), steps), np.full(len(trivial), fitted.is_finite())
-    candidates = replace(evaluated, trivial=trivial).candidates(epochs, rule_set, is_finite)
-    return SearchResult(candidates, validation, encoder, history, fitted.objectives(rows))
+    trivial = evaluated.trivial | fitted.is_constant(rules)
+    evaluated = replace(evaluated, trivial=trivial)
+    ranks = evaluated.values if crosses else fitted.ranks(rules, rows.validation(parts[0]))
+    candidates, b = [], fitted.aims.n_members
+    for start in range(0, len(rules), b):
+        look = slice(start, start + b)
+        taken, is_finite = explored.steps[look].numpy(), np.full(b, fitted.is_finite())
+        rule_set = RuleSet(fitted.model, rules[look])
+        candidates += evaluated.part(look).candidates(taken, rule_set, is_finite, ranks[look])
+    return SearchResult(candidates, validation, encoder, explored.trace, fitted.objectives(rows))
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class RuleSet:
-    """All rules of one fit, and the model that they decide by."""
+    """Rules of all members at one look, and the model that they decide by."""
 
     model: JointModel
     rules: Tensor
@@ -93,9 +101,10 @@ class _JointFit:
     model: JointModel
     predictions: OutOfFoldPredictions
     folds: Tensor
-    gap_weights: GapWeights
+    aims: Aims
     parents: Sequence[Tensor]
     settings: SearchSettings
+    seed: int
 
     @staticmethod
     def to(
@@ -119,57 +128,62 @@ class _JointFit:
             JointRows(x, targets, shape, folds, weight), learners, lambda: show(next(done), [])
         )
         predictions = OutOfFoldPredictions(out_of_fold, targets, weight)
-        n_rules = _RULES_PER_MEMBER * settings.n_members
         return _JointFit(
             encoder,
             model,
             predictions.given_groups() if settings.group_thresholds else predictions,
             folds,
-            settings.gap_weights(n_rules, len(rows.groupings), **_GRID),
+            settings.aims(len(rows.groupings)),
             [torch.from_numpy(parents).to(x.device) for parents in _parents(rows)],
             settings,
+            seed,
         )
 
-    def rules(
-        self,
-        part: Tensor | None = None,
-        on_step: Callable[[int, Tensor, Tensor], None] | None = None,
-    ) -> Tensor:
-        """Rules [b, j, k, c] by all predictions, or by those of some rows."""
+    def explore(self, part: Tensor | None = None) -> ExploredRules:
+        """Rules by all predictions, or by those of some rows."""
         known = self.predictions if part is None else self.predictions.take(part)
-        return fit_rules(
+        return explore_rules(
             known,
-            self.gap_weights,
+            self.aims,
             self.parents,
+            self.settings.strategies,
             costs=self.settings.scoring.costs_of(known.label_shares()),
             selection_rate=self.settings.positive_rate,
-            on_step=on_step,
+            trusted_rows=_TRUSTED_ROWS,
+            seed=self.seed,
         )
 
-    def rules_with_history(self) -> tuple[Tensor, History]:
-        """Rules by all predictions, and their error, gaps and gradients step by step.
+    def ranks(self, rules: Tensor, rows: ValidationRows) -> np.ndarray:
+        """Loss and gaps [b, 1 + criteria] on the training rows, by models that had not seen them.
 
-        The weight of the error is 1; weights do not change on the way, as no strategy chooses them.
+        What few rows of a group and label tell of a gap is shrunken towards what the models know.
         """
-        of_gaps = self.gap_weights.weights
-        weights = torch.cat([of_gaps.new_ones(len(of_gaps), 1), of_gaps], 1)
-        history = History(weights.shape[1], window=1, members=weights.shape[:1], trace=True)
-
-        def record(_: int, losses: Tensor, norms: Tensor) -> None:
-            known = losses.nan_to_num(torch.nan, torch.nan)
-            history.record(StepRecord(known, weights, None, norms))
-
-        return self.rules(on_step=record), history
+        criteria, predictions = self.settings.criteria, self.predictions
+        scores = rule_scores(rules, predictions.probabilities)
+        decisions = decisions_of(scores)
+        losses = self.settings.scoring.losses(decisions, rows).unsqueeze(1)
+        if not criteria.names:
+            return losses.cpu().numpy()
+        problem = RuleProblem.of(
+            predictions, criteria.rates, self.parents, trusted_rows=_TRUSTED_ROWS
+        )
+        hard = decisions.unsqueeze(1)
+        if rows.is_multiclass:
+            hard = hard == torch.arange(rows.n_classes, device=hard.device)[:, None]
+        counts = problem.counts(hard.to(problem.q))
+        row = float((predictions.shares() ** 2).sum())  # one over Kish's effective number
+        gaps = criteria.gaps_of([found.double() for found in counts], row)
+        return torch.cat([losses, gaps], 1).cpu().numpy()
 
     def objectives(self, rows: Rows) -> list[str]:
         """Names of the error and of the gaps."""
         names = [grouping_name(groups.attributes) for groups in rows.groupings]
-        rates = [self.settings.criteria.named(rate) for rate in self.gap_weights.rates]
+        rates = [self.settings.criteria.named(rate) for rate in self.aims.rates]
         return ["error", *(f"{rate} gap by {name}" for name in names for rate in rates)]
 
-    def is_constant(self, rule_set: RuleSet) -> np.ndarray:
+    def is_constant(self, rules: Tensor) -> np.ndarray:
         """Which rules decide alike for all rows: what is handed out is not what was measured."""
-        decided = decisions_of(rule_scores(rule_set.rules, self.predictions.probabilities))
+        decided = decisions_of(rule_scores(rules, self.predictions.probabilities))
         return (decided == decided[:, :1]).all(1).cpu().numpy()
 
     def is_finite(self) -> bool:
@@ -181,13 +195,15 @@ class _JointFit:
 
         The rules saw probabilities of other rows, by models that had learnt from this one.
         """
-        decided = torch.empty(self.gap_weights.n_members, len(self.folds), dtype=torch.int64)
-        decided = decided.to(self.folds.device)
+        decided = None
         for fold in self.folds.unique():
             others = self.folds == fold
-            rules = self.rules(~others)
-            probabilities = self.predictions.probabilities[others]
-            decided[:, others] = decisions_of(rule_scores(rules, probabilities))
+            rules = self.explore(~others).rules
+            found = decisions_of(rule_scores(rules, self.predictions.probabilities[others]))
+            if decided is None:
+                decided = found.new_empty(len(rules), len(self.folds))
+            decided[:, others] = found
+        assert decided is not None
         return decided
 
     def at_rate(self, rules: Tensor, rows: Rows, part: np.ndarray) -> Tensor:

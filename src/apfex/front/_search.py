@@ -175,7 +175,7 @@ def _leading(candidates: Sequence[Candidate]) -> list[Candidate]:
 
     A trivial model pushes no other off the front: a constant has no gap at all.
     """
-    trivial = sorted((c for c in candidates if c.trivial), key=lambda c: tuple(c.values))[:1]
+    trivial = sorted((c for c in candidates if c.trivial), key=lambda c: tuple(c.ranks))[:1]
     others = [c for c in candidates if not c.trivial]
     kept = _undominated(others)
     if not kept:
@@ -186,7 +186,7 @@ def _leading(candidates: Sequence[Candidate]) -> list[Candidate]:
 def _undominated(candidates: Sequence[Candidate]) -> list[Candidate]:
     if not candidates:
         return []
-    values = np.stack([candidate.values for candidate in candidates])
+    values = np.stack([candidate.ranks for candidate in candidates])
     kept = np.flatnonzero(non_dominated(values))
     kept = kept[np.unique(values[kept], axis=0, return_index=True)[1]]  # sorted by error
     return [candidates[index] for index in kept]

@@ -10,7 +10,8 @@ import torch
 
 from apfex.front._criteria import Criteria
 from apfex.front._scoring import Scoring
-from apfex.models import GapWeights, TrainingSettings, TreeSettings, weight_grid
+from apfex.models import Aims, TrainingSettings, TreeSettings, spread_aims
+from apfex.strategies import Strategy
 
 _MOST_FOLDS = 10
 _SMALL = 5_000
@@ -38,6 +39,8 @@ class SearchSettings:
         Postprocessing: decision rules on joint models. Inprocessing: a model for each point.
     init : nn.Module, fitted XGBoost model or None
         The model that the search starts from.
+    strategies : tuple of Strategy
+        What decides where members go; they are dealt to them in turn.
 
     The others are those of :class:`~apfex.estimator.APFExClassifier`.
     """
@@ -52,6 +55,7 @@ class SearchSettings:
     n_threads: int
     search: Literal["postprocess", "inprocess"]
     init: Any
+    strategies: tuple[Strategy, ...]
     group_thresholds: bool
     n_points: int
     n_members: int
@@ -120,12 +124,12 @@ class SearchSettings:
         """What models count in: ours in float64, where the order of rows leaves no trace."""
         return torch.float64 if self.factory is None and self.init is None else torch.float32
 
-    def gap_weights(self, n_members: int, n_groupings: int, **grid: Any) -> GapWeights:
-        """Weights of the gaps for each of the members; one plain member without criteria."""
+    def aims(self, n_groupings: int) -> Aims:
+        """Where members are to go; one plain member without criteria."""
         if not self.criteria.names:
-            return GapWeights((), torch.zeros(1, 0))
-        weights = weight_grid(self.criteria.rates, n_members, **grid)
-        return GapWeights(weights.rates, weights.weights.repeat(1, n_groupings))
+            return Aims((), torch.zeros(1, 0))
+        limits = self.criteria.limits(self.bounds)
+        return spread_aims(self.criteria.rates, self.n_members, n_groupings, limits)
 
     @property
     def figures(self) -> tuple[str, ...]:

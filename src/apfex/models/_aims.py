@@ -1,0 +1,185 @@
+"""Aims: where each member of a population is to go, by weights of the gaps or by bounds on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from apfex.rates import RateName
+
+_SINGLE_SHARE = 0.6
+"""Of the weighted members, how many weigh one gap alone, where there are several."""
+_LARGEST = 8.0
+"""The largest weight of a gap beside the error."""
+_BELOW_LIMIT = (1.1, 0.2)
+"""Shares of the asked bounds between which members sweep: what meets a bound on the training rows
+exactly misses it on half of all others."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Aims:
+    """What each of b members weighs beside the error, and within which bounds it has to stay.
+
+    Attributes
+    ----------
+    rates : tuple of r names
+    weights : Tensor of shape [b, a * r]
+        For each of a groupings the weights of the gaps in r rates. A row of zeros without bounds
+        is a plain model.
+    relative : Tensor of shape [2, b, a * r] or None
+        Largest gaps as shares of those of the first member, when the search begins and when it
+        ends; ``inf`` where there is no bound.
+    absolute : Tensor of shape [2, b, a * r] or None
+        The same, as gaps.
+
+    Examples
+    --------
+    >>> Aims(("dp",), torch.tensor([[0.0], [1.0]])).n_members
+    2
+    """
+
+    rates: tuple[RateName, ...]
+    weights: Tensor
+    relative: Tensor | None = None
+    absolute: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse weights of another shape, or negative ones, and bounds of other members."""
+        r, shape = len(self.rates), list(self.weights.shape)
+        if len(shape) != 2 or (shape[1] % r or not shape[1] if r else shape[1]):
+            raise ValueError(f"weights must have shape [b, a * {r}], got {shape}.")
+        if not bool(((self.weights >= 0) & self.weights.isfinite()).all()):
+            raise ValueError("weights must be finite and non-negative.")
+        for name in ("relative", "absolute"):
+            bounds = getattr(self, name)
+            if bounds is not None and list(bounds.shape) != [2, *shape]:
+                raise ValueError(
+                    f"{name} must have shape {[2, *shape]} (beginning and end, members, gaps), got "
+                    f"{list(bounds.shape)}."
+                )
+
+    @property
+    def n_members(self) -> int:
+        """Number of members b."""
+        return len(self.weights)
+
+    @property
+    def bounded(self) -> Tensor:
+        """Numbers of the members that have a bound."""
+        found = torch.zeros(self.n_members, dtype=torch.bool, device=self.weights.device)
+        for bounds in (self.relative, self.absolute):
+            if bounds is not None:
+                found |= bounds.isfinite().any(0).any(1)
+        return found.nonzero().squeeze(1)
+
+    def bounds(self, plain: Tensor, done: float) -> Tensor:
+        """Bounds [b, a * r] where the first member has the gaps ``plain`` [a * r].
+
+        ``done`` is how much of the search is done, from 0 to 1.
+        """
+        found = torch.full_like(self.weights, torch.inf)
+        for given, unit in ((self.relative, plain), (self.absolute, 1.0)):
+            if given is not None:
+                now = torch.where(given[0].isfinite(), torch.lerp(*given, done), torch.inf)
+                found = torch.minimum(found, now * unit)
+        return found.nan_to_num(torch.inf, torch.inf)
+
+    def of_members(self, members: Tensor) -> Aims:
+        """Return the aims of some of the members, the first of all among them."""
+        taken = (b if b is None else b[:, members] for b in (self.relative, self.absolute))
+        return Aims(self.rates, self.weights[members], *taken)
+
+    def to(self, device: torch.device | Tensor) -> Aims:
+        """Return the aims on another device, or in the dtype of a tensor."""
+        moved = (b if b is None else b.to(device) for b in (self.relative, self.absolute))
+        return replace(
+            self, weights=self.weights.to(device), **dict(zip(_BOUNDS, moved, strict=True))
+        )
+
+
+_BOUNDS = ("relative", "absolute")
+
+
+def spread_aims(
+    rates: Sequence[RateName],
+    n_members: int = 26,
+    n_groupings: int = 1,
+    limits: Sequence[float] | None = None,
+) -> Aims:
+    """Spread members over the trade-offs between the error and the gaps.
+
+    Parameters
+    ----------
+    rates : sequence of r names
+    n_members : int
+        At least two. The first is plain; about a third have bounds.
+    n_groupings : int
+        Gaps of each grouping get the same aim.
+    limits : sequence of r numbers, optional
+        Bounds that are asked for; two of the members that have bounds sweep towards all of them at
+        once. ``inf`` for a gap without one.
+
+    Notes
+    -----
+    Weights are Dirichlet(1, ..., 1) draws of (error, gaps), as in the paper's set sampling, evenly
+    spread over the faces of the simplex: the error alone, the error with each gap, the error with
+    all of them (a scrambled Sobol sequence). They are given beside an error of weight 1.
+    Other members have bounds: for each gap they sweep together from none of the plain member's gap
+    to all of it.
+
+    Examples
+    --------
+    >>> aims = spread_aims(("dp",), n_members=6)
+    >>> aims.weights.squeeze(1)
+    tensor([0.0000, 0.2000, 1.0000, 5.0000, 0.0000, 0.0000])
+    >>> aims.relative[:, 4:, 0]
+    tensor([[0.0000, 0.5000],
+            [0.5000, 1.0000]])
+    """
+    if n_members < 2:
+        raise ValueError(f"n_members must be at least 2, got {n_members}.")
+    r = len(rates)
+    n_limited = 2 if limits is not None and n_members >= 8 else 0
+    n_swept = (n_members - n_limited) // 3 // r
+    weights = _draws(n_members - n_limited - r * n_swept, r)
+    plain = weights.new_zeros(n_members - len(weights), r)
+    relative = torch.full((2, n_members, r), torch.inf)
+    absolute = torch.full((2, n_members, r), torch.inf)
+    for gap in range(r):
+        own = torch.arange(n_swept) + len(weights) + gap * n_swept
+        relative[0, own, gap] = torch.arange(n_swept) / max(1, n_swept)
+        relative[1, own, gap] = (torch.arange(n_swept) + 1) / max(1, n_swept)
+    if n_limited:
+        high, low = _BELOW_LIMIT
+        middle = (high + low) / 2
+        shares = torch.tensor([[high, middle], [middle, low]])
+        absolute[:, -2:] = shares.unsqueeze(2) * torch.tensor(limits, dtype=torch.float32)
+    every = torch.cat([weights, plain]).repeat(1, n_groupings)
+    return Aims(
+        tuple(rates),
+        every,
+        relative.repeat(1, 1, n_groupings),
+        absolute.repeat(1, 1, n_groupings),
+    )
+
+
+def _draws(n: int, r: int) -> Tensor:
+    """Weights [n, r] of the gaps beside the error: one plain, then draws by face."""
+    alone = n - 1 if r == 1 else int(_SINGLE_SHARE * (n - 1) / r)
+    rows = [torch.zeros(1, r)]
+    for gap in range(r):
+        share = (torch.arange(alone) + 0.5) / alone
+        weights = torch.zeros(alone, r)
+        weights[:, gap] = share / (1 - share)
+        rows.append(weights)
+    inside = n - 1 - r * alone
+    if inside > 0:
+        sobol = torch.quasirandom.SobolEngine(1 + r, scramble=True, seed=0)
+        parts = -sobol.draw(inside).clamp(1e-4, 1 - 1e-4).log()
+        rows.append(parts[:, 1:] / parts[:, :1])
+    return torch.cat(rows).clamp_max(_LARGEST)

@@ -1,0 +1,206 @@
+"""What rules are judged by: expected error and gaps, and their exact gradients by a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from apfex.models._joint_model import OutOfFoldPredictions
+from apfex.models._rule_model import rules_at_rate
+from apfex.objectives import Aggregate, gaps_of_counts
+from apfex.rates import GroupIndex, RateName
+
+_MIN_SHARE = 1e-9
+"""Groups count from this share of all rows on."""
+_TINY = 1e-30
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RuleProblem:
+    """Error and gaps of rules, as functions of how far they have moved from the most likely label.
+
+    A rule has ``k * c`` coefficients, so the gradients of all objectives are a few small products,
+    for all members together: see :meth:`losses_and_gradients`.
+
+    Attributes
+    ----------
+    q : Tensor of shape [n, k * c]
+        Out-of-fold probabilities.
+    counted : Tensor of shape [n, k * c]
+        Weighted memberships: how much each row counts for each group and label.
+    totals : Tensor of shape [k, c]
+    costs : Tensor of shape [j, n]
+        Of deciding for j: one of two classes, or each of several.
+    most : Tensor of shape []
+        The cost of deciding for none of them.
+    shares : Tensor of shape [n]
+    start : Tensor of shape [j, k * c]
+        The rule without gaps.
+    basis : Tensor of shape [f, k * c]
+        Directions, scaled so that a unit moves every group alike.
+    own : Tensor of shape [j, c]
+        Whether a label is the one decided for.
+    rates : tuple of r names
+    parents : sequence of a int64 Tensors of shape [k]
+    rate : float or None
+        Share of the rows that each rule must decide for the second class.
+    aggregate : str
+    """
+
+    q: Tensor
+    counted: Tensor
+    totals: Tensor
+    costs: Tensor
+    most: Tensor
+    shares: Tensor
+    start: Tensor
+    basis: Tensor
+    own: Tensor
+    rates: tuple[RateName, ...]
+    parents: Sequence[Tensor]
+    rate: float | None
+    aggregate: Aggregate = "smooth_max"
+
+    @staticmethod
+    def of(
+        predictions: OutOfFoldPredictions,
+        rates: Sequence[RateName],
+        parents: Sequence[Tensor],
+        *,
+        trusted_rows: float = 200.0,
+        costs: Tensor | None = None,
+        selection_rate: float | None = None,
+    ) -> RuleProblem:
+        """Make the problem of some predictions; see :func:`explore_rules` for the arguments."""
+        _, k, c = predictions.probabilities.shape
+        q, shares = predictions.probabilities.flatten(1), predictions.shares().unsqueeze(1)
+        counted = shares * predictions.memberships(trusted_rows)
+        costs = (1 - torch.eye(c)).to(q) if costs is None else costs.to(q)
+        # [j, c], what deciding for j spares at each label: against the worst, or the first of two
+        most = costs.amax(1) if c > 2 else costs[:, 0]
+        spared = most - costs.T[-1 if c == 2 else 0 :]
+        start = spared.repeat(1, k)
+        return RuleProblem(
+            q=q,
+            counted=counted,
+            totals=counted.sum(0).view(k, c),
+            costs=-(start @ (q * shares).T),
+            most=(q * shares).sum(0) @ most.repeat(k),
+            shares=shares.squeeze(1),
+            start=start,
+            basis=_basis(predictions.probabilities, shares.squeeze(1)),
+            own=(torch.eye(c) if c > 2 else torch.tensor([[0.0, 1.0]])).to(q),
+            rates=tuple(rates),
+            parents=parents,
+            rate=selection_rate,
+        )
+
+    def rules(self, moves: Tensor) -> Tensor:
+        """Coefficients [b, j, k c] of rules that have moved by [b, j, f], at the rate asked for."""
+        rules = self.start + moves @ self.basis
+        if self.rate is None:
+            return rules
+        k, c = self.totals.shape
+        each = rules.unflatten(-1, (k, c))  # a constant moves all scores alike
+        moved = rules_at_rate(each, self.q.unflatten(-1, (k, c)), self.shares, self.rate)
+        return moved.flatten(2)
+
+    def losses_and_gradients(self, moves: Tensor, softness: float) -> tuple[Tensor, Tensor]:
+        """Expected error and gaps [b, 1 + a r] of soft decisions, and gradients [b, 1 + a r, j f].
+
+        An entropy of the decisions, times their softness, is part of the error that is
+        differentiated: without gaps the exact optimum is then the more likely label.
+        """
+        scores = self.rules(moves) @ self.q.T  # [b, j, n]
+        is_binary = scores.shape[1] == 1
+        hard = scores / softness
+        decisions = torch.sigmoid(hard) if is_binary else torch.softmax(hard, 1)
+        gaps, by_target = self._gaps(decisions)
+        error = self.most + (decisions * self.costs).sum((1, 2))
+        by_error = torch.addcmul(self.costs, scores, self.shares)
+        slope = self._slope(decisions, softness)
+        gradients = [slope(by_error), *(slope(table @ self.counted.T) for table in by_target)]
+        return torch.cat([error.unsqueeze(1), gaps], 1), torch.stack(gradients, 1)
+
+    def _slope(self, decisions: Tensor, softness: float) -> Callable[[Tensor], Tensor]:
+        """From what a decision is worth [b, j, n] to the gradient by the moves [b, j f]."""
+
+        def by_moves(steep: Tensor) -> Tensor:
+            return ((steep @ self.q) @ self.basis.T / softness).flatten(1)
+
+        def of_several(worth: Tensor) -> Tensor:
+            return by_moves(decisions * (worth - (decisions * worth).sum(1, keepdim=True)))
+
+        if len(self.start) > 1:
+            return of_several
+        steepness = torch.addcmul(decisions, decisions, decisions, value=-1)
+        if self.rate is None:
+            return lambda worth: by_moves(steepness * worth)
+        at_threshold = (self.shares * steepness).sum(2, keepdim=True).clamp_min(_TINY)
+
+        def at_rate(worth: Tensor) -> Tensor:
+            # what moves all scores alike is taken back by the rate
+            mean = (worth * steepness).sum(2, keepdim=True) / at_threshold
+            return by_moves(steepness * (worth - mean * self.shares))
+
+        return at_rate
+
+    def counts(self, decisions: Tensor) -> list[Tensor]:
+        """Counts [b, j, groups, 4] of decisions [b, j, n] for each grouping, in shares of all rows.
+
+        As :func:`~apfex.rates.soft_counts`, where rows belong to groups and labels in part.
+        """
+        k, c = self.totals.shape
+        selected = (decisions @ self.counted).unflatten(-1, (k, c))
+        everybody, found = self.totals.expand(decisions.shape[1], k, c), []
+        for parent in self.parents:
+            parts = [self._split(part, parent) for part in (selected, everybody)]
+            found.append(torch.cat([parts[0], parts[1].expand_as(parts[0])], -1))
+        return found
+
+    def _gaps(self, decisions: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Gaps [b, a r], and of each its slope by the decisions for group and label [b, j, k c]."""
+        j, own = decisions.shape[1], self.own[:, None, None, :]
+        found, tables = [decisions.new_zeros(len(decisions), 0)], []
+        for parent, counts in zip(self.parents, self.counts(decisions), strict=True):
+            gaps, slopes = gaps_of_counts(counts, self.rates, self.aggregate, _MIN_SHARE)
+            found.append(gaps.mean(1))
+            slopes = slopes[:, :, :, parent] / j  # [b, j, r, k, 4]
+            each = slopes[..., :1] * (1 - own) + slopes[..., 1:2] * own
+            tables += each.flatten(3).unbind(2)
+        return torch.cat(found, 1), tables
+
+    def _split(self, counts: Tensor, parent: Tensor) -> Tensor:
+        """Counts [..., j, k, c] as those of other labels and of the own one, by parent group."""
+        own = self.own[:, None, :]
+        pairs = torch.stack([(counts * (1 - own)).sum(-1), (counts * own).sum(-1)], -1)
+        return GroupIndex(parent, None, int(parent.max()) + 1).sum(pairs.mT).mT
+
+
+def _basis(q: Tensor, shares: Tensor) -> Tensor:
+    """A direction for each group within each label, and one for each group: [k c + k, k c].
+
+    A unit of each moves the scores of the group's own rows by about as much as any other's: the
+    better the models can tell a group, the less its coefficient has to move.
+    """
+    _, k, c = q.shape
+    groups = q.sum(2, keepdim=True)
+    in_labels = _known(q, q / q.sum(1, keepdim=True).clamp_min(_TINY), shares)
+    in_all = _known(groups, groups, shares)
+    spread = torch.eye(k).to(q).repeat_interleave(c, 1)
+    return torch.cat([torch.diag(1 / in_labels.flatten()), spread / in_all])
+
+
+def _known(members: Tensor, guess: Tensor, shares: Tensor) -> Tensor:
+    """Mean guess for the rows that belong: 1 if groups are known, their share if not at all."""
+    belonging = torch.einsum("n,nkc->kc", shares, members)
+    return (
+        torch.einsum("n,nkc->kc", shares, members * guess)
+        .div(belonging.clamp_min(_TINY))
+        .clamp_min(1 / len(shares))
+    )

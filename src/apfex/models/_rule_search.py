@@ -1,0 +1,173 @@
+"""The search for rules: members explore the front, and an archive collects what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from apfex.history import History
+from apfex.models._adam import Adam
+from apfex.models._aims import Aims
+from apfex.models._explorer import Explorer
+from apfex.models._joint_model import OutOfFoldPredictions
+from apfex.models._rule_problem import RuleProblem
+from apfex.strategies import Strategy
+
+_LEAST_SLOPE = 1e-3
+"""Slopes far below this are rounding, which Adam would blow up."""
+
+
+@final
+@dataclass(frozen=True)
+class RuleSchedule:
+    """How long rules are searched, and in which steps.
+
+    Attributes
+    ----------
+    arrive : int
+        Steps in which decisions harden and every member goes where its aim points.
+    windows, window : int
+        Then so many windows of so many steps, in which strategies decide.
+    softness : pair of float
+        Width of the soft decision at the beginning and at the end, in probabilities.
+    rates : three of float
+        Learning rates: arriving from the first to the second; exploring from the third to 0, in
+        every window. For up to four groups; less for more, as a score is a sum over all of them.
+    """
+
+    arrive: int = 40
+    windows: int = 4
+    window: int = 8
+    softness: tuple[float, float] = (0.2, 0.02)
+    rates: tuple[float, float, float] = (0.04, 0.01, 0.02)
+
+    @property
+    def looks(self) -> int:
+        """How often the rules are archived: after arriving, and after every window."""
+        return 1 + self.windows
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ExploredRules:
+    """All rules that a search has looked at.
+
+    Attributes
+    ----------
+    rules : Tensor of shape [looks * b, 1, k, c], or [looks * b, c, k, c] for several classes
+        Coefficients of the probabilities; see :func:`rule_scores`.
+    steps : Tensor of shape [looks * b]
+        After how many steps each was taken.
+    trace : History
+        Every step of the b members.
+    """
+
+    rules: Tensor
+    steps: Tensor
+    trace: History
+
+
+def explore_rules(
+    predictions: OutOfFoldPredictions,
+    aims: Aims,
+    parents: Sequence[Tensor],
+    strategies: Sequence[Strategy],
+    *,
+    costs: Tensor | None = None,
+    selection_rate: float | None = None,
+    trusted_rows: float = 200.0,
+    schedule: RuleSchedule | None = None,
+    seed: int = 0,
+) -> ExploredRules:
+    """Explore the trade-offs between the expected error and the gaps, with rules as models.
+
+    Parameters
+    ----------
+    predictions : OutOfFoldPredictions
+    aims : Aims
+        Of b members: weights [b, a * r] for each of a groupings and r rates, and bounds.
+    parents : sequence of a int64 Tensors of shape [k]
+        For each grouping, the group that a group of the crossing belongs to.
+    strategies : sequence of Strategy
+        What decides once members have arrived at their aims; they are dealt to them in turn.
+    costs : Tensor of shape [c, c], optional
+        What it costs to decide for the class of a column where the label is that of the row; 1 for
+        every error by default.
+    selection_rate : float, optional
+        Share of the rows that each rule must decide for the second of two classes.
+    trusted_rows : float
+        See :meth:`OutOfFoldPredictions.memberships`: with so many rows of a group and label, their
+        own labels count as much as the predictions of all rows.
+    schedule : RuleSchedule, optional
+    seed : int
+        Of what strategies draw.
+
+    Returns
+    -------
+    ExploredRules
+
+    Notes
+    -----
+    Of all decisions by the same inputs, those that minimise the error plus a weighted sum of group
+    rates have this form: what a decision is worth for a row is the sum, over groups and labels, of
+    what it is worth there, times the probability that the row belongs there (Menon and Williamson
+    2018; Zeng et al. 2022; Xian and Zhao 2024). So a search among rules loses nothing but what the
+    joint model does not know. All members start from the most likely label, and move together
+    (Adam) on soft decisions that harden on the way; see :class:`Explorer`.
+
+    Examples
+    --------
+    >>> from apfex.models import rule_scores
+    >>> from apfex.strategies import AdaptiveSwitch
+    >>> q = torch.tensor([[[0.4, 0.1], [0.2, 0.3]], [[0.1, 0.5], [0.1, 0.3]]])
+    >>> predictions = OutOfFoldPredictions(q, torch.tensor([0, 1]))
+    >>> plain = Aims(("dp",), torch.tensor([[0.0]]))
+    >>> found = explore_rules(predictions, plain, [torch.arange(2)], [AdaptiveSwitch()])
+    >>> rule_scores(found.rules, q)[0] > 0  # the more likely label
+    tensor([False,  True])
+    """
+    schedule = schedule or RuleSchedule()
+    problem = RuleProblem.of(
+        predictions,
+        aims.rates,
+        parents,
+        trusted_rows=trusted_rows,
+        costs=costs,
+        selection_rate=selection_rate,
+    )
+    _, k, c = predictions.probabilities.shape
+    aims = aims.to(problem.q)
+    explorer = Explorer(aims, strategies, schedule.window, seed)
+    moves = problem.q.new_zeros(aims.n_members, len(problem.start), len(problem.basis))
+    optimizer = Adam([moves], betas=(0.9, 0.99), epsilon=_LEAST_SLOPE, fused=False)
+    archive, slower = [], min(1.0, 4 / k)
+    for look in range(schedule.looks):
+        for learning_rate, softness, done in _steps(schedule, look):
+            losses, gradients = problem.losses_and_gradients(moves, softness)
+            turn = explorer.explore if look else explorer.arrive
+            direction = turn(losses, gradients, done)
+            optimizer.step([direction.view_as(moves)], slower * learning_rate)
+        archive.append(problem.rules(moves))
+    steps = schedule.arrive + schedule.window * torch.arange(schedule.looks)
+    return ExploredRules(
+        torch.cat(archive).unflatten(-1, (k, c)),
+        steps.repeat_interleave(aims.n_members),
+        explorer.trace,
+    )
+
+
+def _steps(schedule: RuleSchedule, look: int) -> list[tuple[float, float, float]]:
+    """Learning rate, softness and what is done of the sweep, for each step up to a look."""
+    (wide, narrow), (first, last, exploring) = schedule.softness, schedule.rates
+    done = (look + 0.5) / schedule.looks
+    if look:
+        shares = (step / schedule.window for step in range(schedule.window))
+        return [(exploring * (1 - share), narrow, done) for share in shares]
+    shares = (step / schedule.arrive for step in range(schedule.arrive))
+    return [
+        (first + (last - first) * share, wide * (narrow / wide) ** share, done) for share in shares
+    ]
