@@ -97,12 +97,7 @@ class Aims:
     def to(self, device: torch.device | Tensor) -> Aims:
         """Return the aims on another device, or in the dtype of a tensor."""
         moved = (b if b is None else b.to(device) for b in (self.relative, self.absolute))
-        return replace(
-            self, weights=self.weights.to(device), **dict(zip(_BOUNDS, moved, strict=True))
-        )
-
-
-_BOUNDS = ("relative", "absolute")
+        return Aims(self.rates, self.weights.to(device), *moved)
 
 
 def spread_aims(
