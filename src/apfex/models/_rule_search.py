@@ -39,7 +39,7 @@ class RuleSchedule:
         every window. For up to four groups; less for more, as a score is a sum over all of them.
     """
 
-    arrive: int = 40
+    arrive: int = 60
     windows: int = 4
     window: int = 8
     softness: tuple[float, float] = (0.2, 0.02)
@@ -144,7 +144,7 @@ def explore_rules(
     explorer = Explorer(aims, strategies, schedule.window, seed)
     moves = problem.q.new_zeros(aims.n_members, len(problem.start), len(problem.basis))
     optimizer = Adam([moves], betas=(0.9, 0.99), epsilon=_LEAST_SLOPE, fused=False)
-    archive, slower = [], min(1.0, 4 / k)
+    archive, slower = [], min(1.0, (4 / k) ** 0.5)
     for look in range(schedule.looks):
         for learning_rate, softness, done in _steps(schedule, look):
             losses, gradients = problem.losses_and_gradients(moves, softness)
