@@ -5,20 +5,22 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import apfex
 
-PACKAGES = ("apfex", "torch", "scikit-learn", "fairlearn", "torchjd", "fairret", "oxonfair")
-PACKAGES += ("xgboost",)
+PACKAGES = ("apfex", "torch", "xgboost", "scikit-learn", "scipy")
+RIVALS = ("fairlearn", "torchjd", "fairret", "oxonfair", "error-parity", "fairgbm")
 
 
-def describe() -> str:
+def describe(threads: int = 1, packages: Sequence[str] = (*PACKAGES, *RIVALS)) -> str:
     """CPU model, cores, Python and packages; times compare only where this line is the same."""
     python = f"Python {platform.python_version()}"
-    packages = ", ".join(f"{package} {_version_of(package)}" for package in PACKAGES)
-    return f"{_model()}, {os.cpu_count()} cores, 1 thread per run; {python}, {packages}"
+    found = ", ".join(f"{package} {_version_of(package)}" for package in packages)
+    noun = "thread" if threads == 1 else "threads"
+    return f"{_model()}, {os.cpu_count()} cores, {threads} {noun} per run; {python}, {found}"
 
 
 def _model() -> str:
