@@ -44,11 +44,11 @@ the best constant decision, 0.5, ...), as a share of that box. Groups with fewer
 (negatives) among the test rows do not count for true (false) positive rates.
 
 **At a bound.** Error and gap on test rows when the user asks for a gap of .02, .05 or .1. Ours:
-``select(max_gap=bound)``. Rivals with a bound: the point fitted for it (fairlearn's reductions
-bound the distance from the overall rate, so half of it). Networks and grids: they hold out 20% of
-their rows, and the point of least error within the bound on those rows is taken, or that of the
-least gap if none is within. For "both" the bound holds for both gaps; it is asked only of methods
-that take two bounds.
+``select(max_gap=bound)``, and where it refuses the nearest non-trivial point, which ``fit`` would
+take. Rivals with a bound: the point fitted for it (fairlearn's reductions bound the distance from
+the overall rate, so half of it). Networks and grids: they hold out 20% of their rows, and the point
+of least error within the bound on those rows is taken, or that of the least gap if none is within.
+For "both" the bound holds for both gaps; it is asked only of methods that take two bounds.
 
 **Base models.** Methods on trees: scikit-learn's histogram boosting (HGB) with the settings of
 ``rivals/base_models.py``, and a small XGBoost below reductions, which fit fifty models for a point.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import apfex
 
@@ -21,6 +23,12 @@ def describe(threads: int = 1, packages: Sequence[str] = (*PACKAGES, *RIVALS)) -
     found = ", ".join(f"{package} {_version_of(package)}" for package in packages)
     noun = "thread" if threads == 1 else "threads"
     return f"{_model()}, {os.cpu_count()} cores, {threads} {noun} per run; {python}, {found}"
+
+
+def write_figures(path: Path, machine: str, figures: Mapping[str, Any]) -> None:
+    """Keep figures with the machine and the packages that they come from."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"machine": machine, **figures}, indent=1) + "\n")
 
 
 def _model() -> str:

@@ -32,11 +32,11 @@ def ours(**given: Any) -> Method:
             fitted = fit(rows, seed, criteria=criteria, **given)
             shown = {"sensitive_features": test.sensitive} if reads else {}
             decided = fitted.decide_all(test.table, **shown)
-            within = {bound: decided[fitted.select(max_gap=bound).point_] for bound in BOUNDS}
+            within = {bound: decided[place_within(fitted, bound)] for bound in BOUNDS}
             asked = None
             if problem == "both":
-                bounds = ({"dp": dp, "tpr": tpr} for dp, tpr in PAIRS)
-                asked = [decided[fitted.select(max_gap=bound).point_] for bound in bounds]
+                pairs = ({"dp": dp, "tpr": tpr} for dp, tpr in PAIRS)
+                asked = [decided[place_within(fitted, pair)] for pair in pairs]
             yield problem, Handed([*decided], within, asked)
 
     return method
@@ -45,6 +45,16 @@ def ours(**given: Any) -> Method:
 def fit(rows: Part, seed: int, **given: Any) -> APFExClassifier:
     model = APFExClassifier(device="cpu", n_jobs=1, random_state=seed, **given)
     return model.fit(rows.table, rows.y, sensitive_features=rows.sensitive)
+
+
+def place_within(fitted: APFExClassifier, bound: float | dict[str, float]) -> int:
+    """The point that ``select`` hands out; where it refuses, the one that ``fit`` takes instead."""
+    try:
+        return fitted.select(max_gap=bound).point_
+    except ValueError:
+        names = fitted.front_[0].gaps
+        bounds = bound if isinstance(bound, dict) else dict.fromkeys(names, bound)
+        return fitted.front_.first_choice(bounds, None)
 
 
 def own_joint(

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 pytest.importorskip("xgboost")
 QUICK = ("LinearPost + HGB", "LinearPost + HGB, group known", "ThresholdOptimizer + HGB")
-QUICK += ("GridSearch + XGBoost", "EG + XGBoost", "error-parity + HGB", "FairGBM", "plain HGB")
+QUICK += ("GridSearch + XGBoost", "error-parity + HGB", "FairGBM", "plain HGB")
 OPTIONAL = {"error-parity + HGB": "error_parity", "FairGBM": "fairgbm"}
 
 
