@@ -69,6 +69,11 @@ FairGBM has no dp. Rivals are *blind* if they need no attribute at prediction.
 **Intervals.** Ratios are paired over seeds: geometric mean, and a 95% t interval of the logarithms
 with the correction of Nadeau and Bengio (2003) for splits that share rows (``front/intervals.py``).
 
+**Packages.** The extra ``bench``, fairlearn, and ``pip install --no-deps error-parity ecos
+fairgbm``: the first asks for an older numpy than it needs. FairGBM is called by its own ``train``,
+as its scikit-learn layer does not work with today's scikit-learn. OxonFair with guessed groups is
+left out: it ran out of memory.
+
 **Cost.** CPU seconds of one thread: of the whole run with all four problems, and of the first one,
 dp, alone. Encoding is not counted for rivals; ours encodes by itself, and it is.
 """
