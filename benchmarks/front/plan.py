@@ -16,7 +16,7 @@ def plan(records: Mapping[Run, Record], wanted: Sequence[Run]) -> str:
     for table, method in dict.fromkeys((run.table, run.method) for run in wanted):
         runs = sum((run.table, run.method) == (table, method) for run in wanted)
         found = [r for run, r in records.items() if (run.table, run.method) == (table, method)]
-        known = [r["wall_seconds"] * TABLES[table].n_splits for r in found if "error" not in r]
+        known = [r["seconds"] * TABLES[table].n_splits for r in found if "error" not in r]
         if not known:
             unknown.append(f"{table} | {method} | {runs} runs | not known")
             continue

@@ -101,8 +101,8 @@ def _at_bounds(rows: Mapping[str, Row], own: Collection[str]) -> Lines:
                 lines.append([_marked(row, own), *cells])
         if len(lines) > 1:
             yield (
-                f"Asked for a {problem} gap within the bound: error, gap on test rows (mean +- "
-                "standard error over seeds)."
+                f"Asked for a bound, {problem}: error and gap on test rows (mean +- standard error "
+                "over seeds)."
             )
             yield _table(lines)
 

@@ -22,11 +22,11 @@ PAIRS = tuple(product((0.03, 0.08, 0.2, 1.0), repeat=2))
 DEFAULT = "APFEx"
 
 
-def ours(**given: Any) -> Method:
+def ours(*, slow: bool = False, **given: Any) -> Method:
     """The classifier, with nothing set but what is given, on one thread of the processor."""
     reads = given.get("group_thresholds", False)
 
-    @mark(needs_attribute=reads)
+    @mark(needs_attribute=reads, slow=slow)
     def method(rows: Part, test: Part, seed: int):  # noqa: ANN202
         for problem, criteria in CRITERIA.items():
             fitted = fit(rows, seed, criteria=criteria, **given)
@@ -88,9 +88,9 @@ def own_joint(
 FORMS: dict[str, dict[str, Any]] = {
     DEFAULT: {},
     "APFEx, trees": {"model": "boosting"},
-    "APFEx, networks": {"model": "mlp"},
-    "APFEx, linear": {"model": "linear"},
-    "APFEx, inprocess": {"search": "inprocess"},
+    "APFEx, networks": {"model": "mlp", "slow": True},
+    "APFEx, linear": {"model": "linear", "slow": True},
+    "APFEx, inprocess": {"search": "inprocess", "slow": True},
     "APFEx, group thresholds": {"group_thresholds": True},
 }
 METHODS: dict[str, Method] = {name: ours(**given) for name, given in FORMS.items()}

@@ -19,7 +19,7 @@ BOUNDS = (0.02, 0.05, 0.1)
 LADDER = (0.0, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.13, 0.16, 0.2, 0.25)
 LADDER += (0.35, 1.0)
 """Bounds on the gap that a rival is asked for; the last one leaves the model as it is."""
-SHORT_LADDER = (0.01, 0.02, 0.05, 0.1, 0.2, 0.35)
+SHORT_LADDER = (0.02, 0.05, 0.1, 0.2)
 """For methods that take a training, or fifty, for every bound."""
 MOST_POINTS = 16
 

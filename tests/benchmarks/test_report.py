@@ -81,7 +81,7 @@ def test_bounds_are_means_with_standard_errors(make_record):
         make_record("APFEx", seed, scores={"dp": 0.4}, within=within)
         for seed, within in enumerate(given)
     ]
-    text = printed(*records).split("Asked for a dp gap")[1]
+    text = printed(*records).split("Asked for a bound, dp")[1]
     found = cells(text, "APFEx (o)")
     assert found[1:] == ["0.3000 +- 0.1000, 0.0300 +- 0.0100", "-", "-"]
 
