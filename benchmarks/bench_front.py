@@ -1,28 +1,82 @@
-"""How good a front of error against the crossing's gap does each method give, and at what cost?
+"""How good are the trade-offs that each method hands out, and at what cost?
 
-Run ``python benchmarks/bench_front.py --tables adult --seeds 0 1 2``; every finished run is one
-JSON line under ``--records``, a stopped run goes on where it was, and ``--report`` prints the table
-from the records alone. ``--compact FOLDER`` writes them in a form fit for committing, from which
-``--records FOLDER --report`` prints the same. Methods are registered in ``benchmarks/rivals``; ours
-in ``rivals/apfex_.py``. The parts of this script are in ``benchmarks/front``.
+Run ``python benchmarks/bench_front.py --tables adult --seeds 0 1 2``. Every finished run is one
+JSON line under ``--records``, a stopped sweep goes on where it was, and ``--report`` prints the
+tables from the records alone. ``--plan`` prints the core seconds of each method and table. Methods
+are registered in ``benchmarks/rivals``, ours in ``rivals/apfex_.py``; the parts of this script are
+in ``benchmarks/front``.
 
-Protocol. Same rows, same seeds, same inputs for all: the plain ``TableEncoder()`` and
-``TableEncoder(bins="tree")``, for trees the plain one and ``TableEncoder(categories="codes")``, all
-fitted on training rows; a method runs on both of its own, and the better one counts. Adult and
-CelebA: one split 70/15/15 per seed, stratified by label and group. COMPAS, German, Heart: five
-folds per repeat, 20% of each training part held out as validation rows, and decisions on the
-left-out folds pooled, so that test rows are all rows. Of a method's points those count that are
-non-dominated on validation rows in (error, gap); the score is the hypervolume of their (error, gap)
-on test rows up to (error of the best constant predictor, 0.5), as a share of that box. Gaps are
-those of the crossing; groups with fewer than 10 positives among the test rows are left out of the
-tpr gap, on validation rows too.
+Protocol, version 1 (``PROTOCOL`` in ``front/records.py``; every record names it, and records of
+another version are not read). It was written down before any run that is quoted.
 
-Pooling over folds is by the name of the point where all folds return the same names. Otherwise, and
-as a second figure for all methods (``--pooling bound``), it is by bound: for each of 26 bounds each
-fold picks, on its own validation rows, the point of least error within the bound.
+**Problems.** "dp": error against the gap of demographic parity. "tpr": against the gap of true
+positive rates. "eo": against equalized odds, the larger of the gaps of true and of false positive
+rates. "both": error against the dp gap and the tpr gap at once. Gaps are differences between the
+largest and the smallest rate over the crossing of all sensitive attributes.
 
-Seconds are those of one fit of the whole front (mean over folds), decisions included, encoding
-not. Memory is the peak above that at the start, each run in a process of its own.
+**Rows.** A method is given the rows to learn from, with the sensitive attributes, and hands out
+decisions on test rows. What it holds out, and whether it cross-fits, is its own business. The
+attributes are not among the inputs, except in tables "with attributes".
+
+- Adult (4 groups; 10 groups; sex x race x age) and CelebA: a random split 70/30 for each seed,
+  stratified by group and label.
+- COMPAS, German, Heart: five folds for each seed, each in turn the test rows, and decisions on the
+  five folds are pooled, so that all rows are test rows. 30% of Heart would be 90 rows in four
+  groups: the gap of a perfectly fair rule would come out as 0.2 by chance.
+- Two synthetic tables, "made-even" and "made-uneven": 10,000 new rows for each seed, and 6,000 test
+  rows that are the same for all seeds. P(group, label | x) is known there, so error and gaps are
+  expectations without noise of labels, and scores are shares of the score of the best decisions
+  that do not read the attribute, found by linear programming on the true probabilities.
+
+Seeds 0 to 9 are quoted. Development uses seeds from 100 on.
+
+**Points.** A method hands out at most 16 points for a problem, and all of them count. Ours are the
+points of ``APFExClassifier(criteria=...).front_``, 16 by default. A rival with a bound on the gap
+is asked for the 16 bounds of ``LADDER`` (``rivals/common.py``). One that trains a model or more for
+every point has fewer: ExponentiatedGradient 4 bounds, networks 8 weights and the plain model;
+GridSearch hands out up to 16 of its grid. For "both" a rival that takes one criterion at a time is
+given the union of its points for dp and for tpr, up to twice as many as ours. Where folds are
+pooled, points are matched by the bound or weight that was asked for; ours, and those of a grid, by
+their place along the front (for "both": by 16 pairs of bounds given to ``select``).
+
+**Score.** Hypervolume of (error, gap), or of (error, dp gap, tpr gap), on test rows up to (error of
+the best constant decision, 0.5, ...), as a share of that box. Groups with fewer than 10 positives
+(negatives) among the test rows do not count for true (false) positive rates.
+
+**At a bound.** Error and gap on test rows when the user asks for a gap of .02, .05 or .1. Ours:
+``select(max_gap=bound)``, and where it refuses the nearest non-trivial point, which ``fit`` would
+take. Rivals with a bound: the point fitted for it (fairlearn's reductions bound the distance from
+the overall rate, so half of it). Networks and grids: they hold out 20% of their rows, and the point
+of least error within the bound on those rows is taken, or that of the least gap if none is within.
+For "both" the bound holds for both gaps; it is asked only of methods that take two bounds.
+
+**Base models.** Methods on trees: scikit-learn's histogram boosting (HGB) with the settings of
+``rivals/base_models.py``, and a small XGBoost below reductions, which fit fifty models for a point.
+Post-processing (LinearPost, error-parity, ThresholdOptimizer, OxonFair)
+is fitted to out-of-fold scores of five folds on all rows, and decides new rows by the mean of the
+five models, as ours does. "LinearPost + our q" is given the out-of-fold probabilities and the
+models that our own rules were fitted to in the same fit. Networks and linear models get
+``TableEncoder(bins="tree")`` from 5,000 rows on and the plain encoder below, trees get
+``TableEncoder(categories="codes")``.
+
+**Which rivals count.** A rival counts on a table for a problem if it finished every seed that it
+was asked to run there: seeds 0 to 9; 0 to 4 on CelebA and on the variants of Adult; 0 to 2 for
+methods marked slow (networks, reductions, and ours with networks, linear models or members). A run
+ends after 300 seconds, or at 8 GB. The best rival of a table and problem is the one with the
+highest mean over its seeds, in hindsight, so that what luck there is is on their side. Slow methods
+run on Adult (4 groups), COMPAS, German and Heart only; FairGBM has no dp. Rivals are *blind* if
+they need no attribute at prediction.
+
+**Intervals.** Ratios are paired over seeds: geometric mean, and a 95% t interval of the logarithms
+with the correction of Nadeau and Bengio (2003) for splits that share rows (``front/intervals.py``).
+
+**Packages.** The extra ``bench``, fairlearn, and ``pip install --no-deps error-parity ecos
+fairgbm``: the first asks for an older numpy than it needs. FairGBM is called by its own ``train``,
+as its scikit-learn layer does not work with today's scikit-learn. OxonFair with guessed groups is
+left out: it ran out of memory.
+
+**Cost.** CPU seconds of one thread: of the whole run with all four problems, and of the first one,
+dp, alone. Encoding is not counted for rivals; ours encodes by itself, and it is.
 """
 
 from __future__ import annotations
@@ -41,15 +95,16 @@ if __name__ == "__main__":
     os.environ["OMP_NUM_THREADS"] = "1"
 
 import torch
-from front.choose import choose
-from front.records import Run, read_records, write_compact, write_record
+from front.plan import plan
+from front.records import Run, read_records, write_record
 from front.report import report
 from front.runner import Limits, run_all
-from front.tables import ENCODINGS, TABLES
+from front.tables import TABLES
 from rivals import all_methods, own_methods, warm_up
-from rivals.common import GAPS, encodings_of
+from rivals.common import is_slow
 
-RECORDS = Path(__file__).parent / "records" / "front"
+RECORDS = Path(__file__).parent / "results" / "front"
+SEEDS, FEW_SEEDS, SLOW_SEEDS = range(10), range(5), range(3)
 
 
 def parse(methods: Sequence[str], given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -58,31 +113,33 @@ def parse(methods: Sequence[str], given: Sequence[str] | None = None) -> argpars
     )
     parser.add_argument("--tables", nargs="+", choices=list(TABLES), default=list(TABLES))
     parser.add_argument("--methods", nargs="+", choices=methods, default=methods, metavar="NAME")
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
-    parser.add_argument("--encodings", nargs="+", choices=list(ENCODINGS), default=list(ENCODINGS))
+    parser.add_argument("--seeds", nargs="+", type=int, help="those of the protocol by default")
     parser.add_argument("--records", type=Path, default=RECORDS, help="folder of the records")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
-    parser.add_argument("--limit", type=float, default=900, help="most wall seconds of a run")
+    parser.add_argument("--limit", type=float, default=300, help="most wall seconds of a run")
     parser.add_argument("--memory", type=float, default=8, help="most gigabytes of a run")
     parser.add_argument("--retry", action="store_true", help="repeat runs that failed")
     parser.add_argument("--again", action="store_true", help="repeat runs that are recorded")
-    parser.add_argument("--report", action="store_true", help="print the table, run nothing")
-    parser.add_argument(
-        "--compact", type=Path, metavar="FOLDER", help="write compact records, run nothing"
-    )
-    parser.add_argument(
-        "--at",
-        nargs="+",
-        type=float,
-        metavar="GAP",
-        help="with --report: error and gap of the points chosen within these bounds",
-    )
-    parser.add_argument("--pooling", choices=["name", "bound"], default="name")
+    parser.add_argument("--report", action="store_true", help="print the tables, run nothing")
+    parser.add_argument("--plan", action="store_true", help="print core seconds, run nothing")
     parser.add_argument("--list", action="store_true", help="print the names of the methods")
-    arguments = parser.parse_args(given)
-    if arguments.compact and arguments.compact.resolve() == arguments.records.resolve():
-        parser.error("--compact must be another folder than --records: it leaves points out.")
-    return arguments
+    return parser.parse_args(given)
+
+
+def runs_of(arguments: argparse.Namespace) -> list[Run]:
+    """Runs that are asked for, those of slow methods last, so that a sweep may be cut short there.
+
+    Where seeds are given, they are taken as they are.
+    """
+    methods, runs = all_methods(), []
+    for table in arguments.tables:
+        for method in arguments.methods:
+            slow = is_slow(methods[method])
+            if slow and not TABLES[table].for_slow:
+                continue
+            seeds = SLOW_SEEDS if slow else FEW_SEEDS if TABLES[table].few_seeds else SEEDS
+            runs += [(slow, Run(table, seed, method)) for seed in arguments.seeds or seeds]
+    return [run for _, run in sorted(runs, key=lambda pair: pair[0])]
 
 
 def run_missing(arguments: argparse.Namespace) -> None:
@@ -92,22 +149,14 @@ def run_missing(arguments: argparse.Namespace) -> None:
     warm_up()
     records = read_records(arguments.records)
     done = {r for r, found in records.items() if not (arguments.retry and "error" in found)}
-    methods = all_methods()
-    runs = [
-        Run(table, seed, method, encoding)
-        for table in arguments.tables
-        for seed in arguments.seeds
-        for encoding in arguments.encodings
-        for method in arguments.methods
-        if encoding in encodings_of(methods[method])
-    ]
-    wanted = [run for run in runs if arguments.again or run not in done]
+    wanted = [run for run in runs_of(arguments) if arguments.again or run not in done]
     limits = Limits(arguments.jobs, arguments.limit, arguments.memory)
-    for record in run_all(wanted, methods, limits):
+    for number, record in enumerate(run_all(wanted, all_methods(), limits), start=1):
         write_record(arguments.records, record)
-        what = record.get("error") or f"{record['hypervolume']} in {record['seconds']} s"
-        names = (record[key] for key in ("table", "seed", "encoding", "method"))
-        print(*names, what, sep=" | ", flush=True)
+        scores = {p: found["hypervolume"] for p, found in record.get("problems", {}).items()}
+        what = record.get("error") or f"{scores} in {record['seconds']} s"
+        names = (record[key] for key in ("table", "seed", "method"))
+        print(f"{number}/{len(wanted)}", *names, what, sep=" | ", flush=True)
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -115,18 +164,12 @@ def main(given: Sequence[str] | None = None) -> None:
     if arguments.list:
         print("\n".join(all_methods()))
         return
-    if arguments.compact:
-        found = read_records(arguments.records)
-        kept = {run: record for run, record in found.items() if run.table in arguments.tables}
-        print(*write_compact(arguments.compact, kept), sep="\n")
+    if arguments.plan:
+        print(plan(read_records(arguments.records), runs_of(arguments)))
         return
     if not arguments.report:
         run_missing(arguments)
-    records = read_records(arguments.records)
-    print(report(records, arguments.tables, arguments.pooling, own_methods()))
-    for table in arguments.tables if arguments.at else ():
-        for gap in GAPS:
-            print("", choose(records, table, gap, arguments.at, own_methods()), sep="\n")
+    print(report(read_records(arguments.records), arguments.tables, own_methods()))
 
 
 if __name__ == "__main__":

@@ -1,16 +1,18 @@
 """What does a population of b members cost, beside a single one?
 
 Trains stacked networks (one hidden layer of 32) on random rows of the size of Adult with tree bins
-(34,189 x 368, 4 groups, 12 epochs of batches of 1,024): ``python benchmarks/bench_population.py``.
+(34,189 x 368, 4 groups, 12 epochs of batches of 1,024): ``python benchmarks/bench_population.py``;
+``--json benchmarks/results/population-MACHINE.json`` keeps the figures.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import time
+from pathlib import Path
 
 import torch
+from front.machine import describe, write_figures
 
 from apfex.models import GapWeights, StackedMLP, TrainingRows, TrainingSettings, train_population
 
@@ -34,7 +36,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--members", type=int, nargs="+", default=[1, 16, 64])
     parser.add_argument("--epochs", type=int, default=12)
-    parser.add_argument("--json", help="file for the figures")
+    parser.add_argument("--json", type=Path, help="file for the figures")
     arguments = parser.parse_args()
     generator = torch.Generator().manual_seed(0)
     rows = TrainingRows(
@@ -43,19 +45,16 @@ def main() -> None:
         torch.randint(0, GROUPS, (1, ROWS), generator=generator).to(arguments.device),
         (GROUPS,),
     )
-    name = (
-        torch.cuda.get_device_name()
-        if rows.x.device.type == "cuda"
-        else f"CPU, {torch.get_num_threads()} threads"
-    )
-    print(f"{name}, torch {torch.__version__}, {arguments.epochs} epochs")
+    machine = describe(torch.get_num_threads(), ("apfex", "torch"))
+    if rows.x.device.type == "cuda":
+        machine = f"{torch.cuda.get_device_name()}; {machine}"
+    print(f"{machine}; {arguments.epochs} epochs")
     seconds(1, rows, 1)  # warm up
     times = {members: seconds(members, rows, arguments.epochs) for members in arguments.members}
     for members, taken in times.items():
         print(f"{members:6} members {taken:7.2f} s, {taken / times[arguments.members[0]]:5.1f} x")
     if arguments.json:
-        with open(arguments.json, "w") as file:
-            json.dump({"machine": name, "seconds": times}, file, indent=1)
+        write_figures(arguments.json, machine, {"epochs": arguments.epochs, "seconds": times})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What does one APFEx step cost, beside one plain cross-entropy step on the same model?
 
-Run ``python benchmarks/bench_step.py``; ``--json FILE`` keeps the figures. All methods take turns
+Run ``python benchmarks/bench_step.py``; ``--json
+benchmarks/results/step.json`` keeps the figures. All methods take turns
 within each round, so that a busy moment of the machine hits them alike, and every figure is the
 median over rounds of a ratio within the round.
 """
@@ -8,15 +9,15 @@ median over rounds of a ratio within the round.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
+from front.machine import describe, write_figures
 from torch import Tensor, nn
 from torchjd.aggregation import MGDA as TorchJDMGDA
 from torchjd.aggregation import UPGrad as TorchJDUPGrad
@@ -173,13 +174,6 @@ def group_ratios(rounds: int) -> dict[str, float]:
     return ratios
 
 
-def machine() -> str:
-    return (
-        f"{os.cpu_count()} cores, {torch.get_num_threads()} threads, {platform.machine()}, "
-        f"Python {platform.python_version()}, torch {torch.__version__}"
-    )
-
-
 ALLOCATOR = {
     "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
     "MALLOC_TRIM_THRESHOLD_": str(1 << 32),
@@ -195,10 +189,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--hidden", type=int, default=64, help="width of the two hidden layers")
-    parser.add_argument("--json", help="file for the figures")
+    parser.add_argument("--json", type=Path, help="file for the figures")
     arguments = parser.parse_args()
     table = {m: step_ratios(m, arguments.hidden, arguments.rounds) for m in (3, 5, 9)}
-    print(machine())
+    machine = describe(torch.get_num_threads(), ("apfex", "torch", "torchjd"))
+    print(machine)
     print(f"\n{'step over plain step':28}" + "".join(f"{f'm = {m}':>9}" for m in table))
     for name in METHODS:
         print(f"{name:28}" + "".join(f"{table[m][name]:9.2f}" for m in table))
@@ -207,8 +202,8 @@ def main() -> None:
     for name, ratio in groups.items():
         print(f"{name:28}{ratio:9.2f}")
     if arguments.json:
-        with open(arguments.json, "w") as file:
-            json.dump({"machine": machine(), "step": table, "groups": groups}, file, indent=1)
+        settings = {"rounds": arguments.rounds, "hidden": arguments.hidden}
+        write_figures(arguments.json, machine, {**settings, "step": table, "groups": groups})
 
 
 if __name__ == "__main__":

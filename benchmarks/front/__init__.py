@@ -1,5 +1,5 @@
 """What ``bench_front.py`` is made of.
 
-Imports run one way: tables -> judge -> records -> runner, and records -> rows -> report; nothing
-here knows a method by name but the one that sets the pace in ``report``.
+Imports run one way: made -> tables -> judge -> runner, and records -> rows -> report and plan;
+nothing here knows a method by name but the report, which knows the forms that it compares.
 """

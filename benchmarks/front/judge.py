@@ -1,157 +1,139 @@
-"""What points are worth: error and gaps, pooled over folds, and the hypervolume of a front."""
+"""What points are worth: error and gaps on test rows, pooled over folds, and hypervolumes."""
 
 from __future__ import annotations
 
-import math
-import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rivals.common import GAPS, Point
+from rivals.common import Decisions, Handed, n_allowed
 
-from apfex.front import hypervolume, non_dominated
-from apfex.metrics import accuracy, dp_gap, tpr_gap
-from front.tables import Split, make_splits, read_table
+from apfex.front import hypervolume
+from front.made import MIXTURES, best_values
+from front.tables import TABLES, make_splits, read_table
 
-WORST_GAP, LEAST_POSITIVES = 0.5, 10
-BOUNDS = np.linspace(0.0, WORST_GAP, 26)
+WORST_GAP, LEAST_ROWS = 0.5, 10
+COLUMNS = {"dp": [0, 1], "tpr": [0, 2], "eo": [0, 3], "both": [0, 1, 2]}
+"""What counts for each problem, of error, dp gap, tpr gap and the gap of equalized odds."""
 
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """Error and gaps of decisions on some rows of a table."""
+    """Error and gaps of decisions on test rows.
 
-    y: NDArray[np.int64]
-    group: NDArray[np.int64]
-    tpr_groups: NDArray[np.int64]
+    ``cells`` [n, k, 2] tell how much of each row is in a group with a label: one of them is 1 where
+    rows are known, and true probabilities on synthetic tables.
+    """
 
-    def values(self, rows: NDArray[np.intp], decided: NDArray[Any]) -> tuple[float, float, float]:
-        """Error, dp gap, tpr gap; a gap of 1 where fewer than two groups tell."""
-        decided = np.asarray(decided).astype(np.int64)
-        y, group = self.y[rows], self.group[rows]
-        if decided.shape != y.shape or not np.isin(decided, (0, 1)).all():
-            raise ValueError(f"A point must hold {len(y)} decisions of 0 or 1 for these rows.")
-        known = np.isin(group, self.tpr_groups)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            dp = dp_gap(y, decided, sensitive_features=group)
-            tpr = (
-                tpr_gap(y[known], decided[known], sensitive_features=group[known])
-                if known.any()
-                else math.nan
-            )
-        return 1 - accuracy(y, decided), *(1.0 if math.isnan(gap) else gap for gap in (dp, tpr))
+    cells: NDArray[np.float64]
+
+    @property
+    def totals(self) -> NDArray[np.float64]:
+        return self.cells.sum(0)
+
+    @property
+    def constant_error(self) -> float:
+        labels = self.totals.sum(0)
+        return float(labels.min() / labels.sum())
+
+    def n_groups(self, label: int) -> int:
+        """Groups whose rate for this label counts."""
+        return int((self.totals[:, label] >= LEAST_ROWS).sum())
+
+    def values(self, decided: NDArray[Any]) -> NDArray[np.float64]:
+        """Error, dp gap, tpr gap and eo gap [p, 4] of decisions [p, n].
+
+        A gap is 1 where fewer than two groups tell.
+        """
+        decided = np.asarray(decided)
+        if decided.shape[1] != len(self.cells) or not np.isin(decided, (0, 1)).all():
+            raise ValueError(f"A point must hold {len(self.cells)} decisions of 0 or 1.")
+        k = len(self.totals)
+        chosen = (decided.astype(np.float64) @ self.cells.reshape(len(self.cells), -1)).reshape(
+            -1, k, 2
+        )
+        wrong = chosen[:, :, 0].sum(1) + (self.totals[:, 1] - chosen[:, :, 1]).sum(1)
+        dp = _gap(chosen.sum(2), self.totals.sum(1), 1)
+        fpr, tpr = (_gap(chosen[:, :, y], self.totals[:, y], LEAST_ROWS) for y in (0, 1))
+        return np.stack([wrong / self.totals.sum(), dp, tpr, np.maximum(tpr, fpr)], 1)
 
 
-def make_judge(name: str, splits: Sequence[Split]) -> Judge:
-    data, groups = read_table(name)
-    test = np.concatenate([split.test for split in splits])
-    positives = np.bincount(groups.codes[test], data.y[test], minlength=len(groups))
-    return Judge(data.y, groups.codes, np.flatnonzero(positives >= LEAST_POSITIVES))
+def _gap(
+    chosen: NDArray[np.float64], totals: NDArray[np.float64], least: float
+) -> NDArray[np.float64]:
+    known = totals >= least
+    if known.sum() < 2:
+        return np.ones(len(chosen))
+    return np.ptp(chosen[:, known] / totals[known], axis=1)
+
+
+def make_judge(name: str, seed: int, needs_attribute: bool) -> Judge:
+    """The judge of a table; one who reads the attribute is judged given the true group."""
+    data, groups = read_table(name, seed)
+    test = np.concatenate([split.test for split in make_splits(name, seed)])
+    own = np.zeros((len(test), len(groups), 2))
+    own[np.arange(len(test)), groups.codes[test], data.y[test]] = 1.0
+    if not TABLES[name].is_made:
+        return Judge(own)
+    q = MIXTURES[name].probabilities(data.X.iloc[test].to_numpy())
+    if needs_attribute:
+        q = q * own.sum(2, keepdims=True)
+        q = q / q.sum((1, 2), keepdims=True)
+    return Judge(q)
 
 
 def score(values: NDArray[np.float64], constant_error: float) -> float:
-    """Hypervolume of (error, gap) as a share of the box."""
-    return hypervolume(values, (constant_error, WORST_GAP)) / (constant_error * WORST_GAP)
+    """Hypervolume of (error, gap, ...) as a share of the box."""
+    corner = (constant_error, *[WORST_GAP] * (values.shape[1] - 1))
+    return hypervolume(values, corner) / float(np.prod(corner))
 
 
-def judge_points(name: str, seed: int, fronts: Sequence[Sequence[Point]]) -> dict[str, Any]:
-    """Everything a record says of the points; one list of points for each fold."""
-    splits = make_splits(name, seed)
-    judge = make_judge(name, splits)
-    test = np.concatenate([split.test for split in splits])
-    share = float(judge.y[test].mean())
-    constant_error = min(share, 1 - share)
-    names = [[point.name for point in front] for front in fronts]
-    for found in names:
-        if not found or len(set(found)) < len(found):
-            raise ValueError("A method must return at least one point, each with its own name.")
-    by_name = all(sorted(found) == sorted(names[0]) for found in names)
-    by_bound = score_by_bound(judge, splits, fronts, constant_error) if len(splits) > 1 else {}
-    points = pool_by_name(judge, splits, fronts) if by_name else []
-    scores = score_by_name(points, constant_error) if by_name else by_bound
-    constant = [np.ptp(np.asarray(p.test).astype(int)) == 0 for front in fronts for p in front]
+def match(fronts: Sequence[Sequence[Decisions]]) -> NDArray[Any]:
+    """Decisions [p, n] of points on all folds; shorter lists are stretched along their places."""
+    longest = max(map(len, fronts))
+    stretched = []
+    for front in fronts:
+        places = np.linspace(0, len(front) - 1, longest).round().astype(int)
+        stretched.append(np.stack([np.asarray(front[place]) for place in places]))
+    return np.concatenate(stretched, axis=1)
+
+
+def judge_problem(problem: str, judge: Judge, handed: Sequence[Handed]) -> dict[str, Any]:
+    """What a record says of a problem; one ``Handed`` for each fold."""
+    most = n_allowed(problem)
+    for found in handed:
+        if not 1 <= len(found.points) <= most:
+            raise ValueError(
+                f"A method must hand out 1 to {most} points for {problem!r}, got "
+                f"{len(found.points)}."
+            )
+    pooled = len(handed) > 1 and handed[0].asked is not None
+    decided = match([(found.asked or []) if pooled else found.points for found in handed])
+    columns = COLUMNS[problem]
+    values = judge.values(decided)[:, columns]
+    within = {
+        f"{bound:g}": _rounded(
+            judge.values(np.concatenate([np.asarray(h.within[bound]) for h in handed])[None])[
+                0, columns
+            ]
+        )
+        for bound in handed[0].within
+    }
     return {
-        "hypervolume": scores,
-        "hypervolume_by_bound": by_bound,
-        "pooled_by": "name" if by_name else "bound",
-        "n_points": sum(map(len, fronts)) / len(fronts),
-        "n_constant": sum(map(int, constant)) / len(fronts),
-        "constant_error": round(constant_error, 6),
-        "tpr_groups": len(judge.tpr_groups),
-        "points": points,
+        "hypervolume": round(score(values, judge.constant_error), 6),
+        "n_points": len(decided),
+        "n_constant": int((np.ptp(decided.astype(int), axis=1) == 0).sum()),
+        "points": [_rounded(row) for row in np.unique(values, axis=0)],
+        "within": within,
     }
 
 
-def pool_by_name(
-    judge: Judge, splits: Sequence[Split], fronts: Sequence[Sequence[Point]]
-) -> list[dict[str, Any]]:
-    """Values of each named point on the validation and on the test rows of all folds."""
-    validation = np.concatenate([split.validation for split in splits])
-    test = np.concatenate([split.test for split in splits])
-    pooled = []
-    for name in [point.name for point in fronts[0]]:
-        found = [next(point for point in front if point.name == name) for front in fronts]
-        chosen_by = judge.values(validation, np.concatenate([p.validation for p in found]))
-        scored_by = judge.values(test, np.concatenate([p.test for p in found]))
-        pooled.append(
-            {
-                "name": name,
-                "validation": [round(value, 6) for value in chosen_by],
-                "test": [round(value, 6) for value in scored_by],
-            }
-        )
-    return pooled
+def best_scores(name: str, constant_error: float) -> Mapping[str, float]:
+    """Scores of the best decisions of a synthetic table, without reading the attribute."""
+    return {p: round(score(v, constant_error), 6) for p, v in best_values(name).items()}
 
 
-def counting(points: Sequence[dict[str, Any]], gap: str) -> NDArray[np.bool_]:
-    """Whether each pooled point counts: non-dominated on validation rows in (error, gap)."""
-    validation = np.array([point["validation"] for point in points])
-    return non_dominated(validation[:, [0, 1 + GAPS.index(gap)]])
-
-
-def score_by_name(points: Sequence[dict[str, Any]], constant_error: float) -> dict[str, float]:
-    """Score for each gap of the pooled points that count."""
-    test = np.array([point["test"] for point in points])
-    scores = {}
-    for column, gap in enumerate(GAPS, start=1):
-        kept = counting(points, gap)
-        scores[gap] = round(score(test[kept][:, [0, column]], constant_error), 6)
-    return scores
-
-
-def score_by_bound(
-    judge: Judge,
-    splits: Sequence[Split],
-    fronts: Sequence[Sequence[Point]],
-    constant_error: float,
-) -> dict[str, float]:
-    """Score for each gap of what the folds pick together, one choice for each bound."""
-    test = np.concatenate([split.test for split in splits])
-    known = [
-        np.array([judge.values(split.validation, point.validation) for point in front])
-        for split, front in zip(splits, fronts, strict=True)
-    ]
-    scores = {}
-    for column, gap in enumerate(GAPS, start=1):
-        picked: dict[tuple[int, ...], tuple[float, ...]] = {}
-        for bound in BOUNDS:
-            choice = tuple(pick(values[:, 0], values[:, column], bound) for values in known)
-            if choice not in picked:
-                chosen = zip(choice, fronts, strict=True)
-                decided = np.concatenate([front[index].test for index, front in chosen])
-                picked[choice] = judge.values(test, decided)
-        values = np.array(list(picked.values()))[:, [0, column]]
-        scores[gap] = round(score(values, constant_error), 6)
-    return scores
-
-
-def pick(errors: NDArray[np.float64], gaps: NDArray[np.float64], bound: float) -> int:
-    """Least error within the bound; least gap where none is within."""
-    within = gaps <= bound
-    if not within.any():
-        return int(np.lexsort((errors, gaps))[0])
-    return int(np.where(within, errors, np.inf).argmin())
+def _rounded(values: NDArray[np.float64]) -> list[float]:
+    return [round(float(value), 5) for value in values]

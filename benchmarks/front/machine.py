@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import platform
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import apfex
 
-PACKAGES = ("apfex", "torch", "scikit-learn", "fairlearn", "torchjd", "fairret", "oxonfair")
-PACKAGES += ("xgboost",)
+PACKAGES = ("apfex", "torch", "xgboost", "scikit-learn", "scipy")
+RIVALS = ("fairlearn", "torchjd", "fairret", "oxonfair", "error-parity", "fairgbm")
 
 
-def describe() -> str:
+def describe(threads: int = 1, packages: Sequence[str] = (*PACKAGES, *RIVALS)) -> str:
     """CPU model, cores, Python and packages; times compare only where this line is the same."""
     python = f"Python {platform.python_version()}"
-    packages = ", ".join(f"{package} {_version_of(package)}" for package in PACKAGES)
-    return f"{_model()}, {os.cpu_count()} cores, 1 thread per run; {python}, {packages}"
+    found = ", ".join(f"{package} {_version_of(package)}" for package in packages)
+    noun = "thread" if threads == 1 else "threads"
+    return f"{_model()}, {os.cpu_count()} cores, {threads} {noun} per run; {python}, {found}"
+
+
+def write_figures(path: Path, machine: str, figures: Mapping[str, Any]) -> None:
+    """Keep figures with the machine and the packages that they come from."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"machine": machine, **figures}, indent=1) + "\n")
 
 
 def _model() -> str:

@@ -2,143 +2,148 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
-from rivals.common import GAPS
+from rivals.common import BOUNDS
 
-from front.judge import LEAST_POSITIVES
 from front.records import Record, Run
-from front.rows import Row, make_row, ratio
+from front.rows import Row, best_of, problems_of, rows_of, told_ratio
+from front.tables import TABLES
 
-PACES = ("fairlearn EG + LR", "fairlearn EG + HGB", "plain XGBoost")
-"""Our time for a front is also told in points of these methods."""
+DEFAULT = "APFEx"
+SAME_Q = {
+    "APFEx": "LinearPost + our q",
+    "APFEx, group thresholds": "LinearPost + our q, group known",
+}
+"""Rivals that are given the very probabilities that a form of ours has."""
+Lines = Iterator[str]
 
-ByMethod = Mapping[str, Sequence[Record]]
-HEAD = ("method", "seeds", "HV dp", "ratio", "ratio, no attr.", "HV tpr", "ratio")
-HEAD += ("ratio, no attr.", "inputs", "CPU s", "wall s", "MB", "points", "constant")
-COSTS = ("seconds", "wall_seconds", "peak_megabytes", "n_points", "n_constant")
+
+def report(records: Mapping[Run, Record], tables: Sequence[str], own: Collection[str]) -> str:
+    """Default form, other forms, all methods, bounds and notes; ``own`` are our methods."""
+    found = {name: rows for name in tables if (rows := rows_of(records, name))}
+    parts = [
+        "## The default form against the rivals",
+        *_against(found, own, lambda method: method == DEFAULT),
+        "## Other forms against the rivals",
+        *_against(found, own, lambda method: method != DEFAULT),
+    ]
+    for name, rows in found.items():
+        parts += [f"## {name}", *_introduction(rows), *_all_methods(rows, own), *_notes(rows)]
+        parts += [*_at_bounds(rows, own)]
+    machines = sorted({record["machine"] for run, record in records.items() if run.table in found})
+    return "\n\n".join([*parts, *(f"Machine: {machine}." for machine in machines)])
 
 
-def report(
-    records: Mapping[Run, Record], tables: Sequence[str], pooling: str, own: Collection[str]
-) -> str:
-    """A table for each data set, with notes, and the machines; ``own`` are our methods."""
-    shown = {run: record for run, record in records.items() if run.table in tables}
-    machines = sorted({record["machine"] for record in shown.values()})
+def _against(found: Mapping[str, Mapping[str, Row]], own: Collection[str], wanted) -> Lines:  # noqa: ANN001
+    """Ratios to the best blind rival, to LinearPost on the same q, and to the best of all."""
+    head = ("table", "seeds", "problem", "form", "score", "best blind rival", "ratio")
+    head += ("ratio, LinearPost on the same q", "best rival", "ratio")
     lines = []
-    for name in tables:
-        by_method: dict[str, list[Record]] = defaultdict(list)
-        for run, record in shown.items():
-            if run.table == name:
-                by_method[run.method].append(record)
-        if by_method:
-            lines += _section(name, by_method, pooling, own, machines)
-    for number, machine in enumerate(machines, start=1):
-        lines.append(f"Machine{f' {number}' if len(machines) > 1 else ''}: {machine}.")
-    return "\n".join(lines)
+    for name, rows in found.items():
+        rivals = [row for method, row in rows.items() if method not in own]
+        for problem in problems_of(rows):
+            blind, best = (best_of(rivals, problem, blind=only) for only in (True, False))
+            for method, row in rows.items():
+                if method not in own or not wanted(method) or not row.scores(problem):
+                    continue
+                overlap = TABLES[name].overlap
+                same = rows.get(SAME_Q.get(method, ""))
+                seeds = str(len(row.scores(problem)))
+                line = [name, seeds, problem, method, _short(row.mean(problem))]
+                line += [_named(blind, problem), told_ratio(row, blind, problem, overlap)]
+                line += [told_ratio(row, same, problem, overlap)]
+                line += [_named(best, problem), told_ratio(row, best, problem, overlap)]
+                lines.append(line)
+    yield _table([head, *lines])
 
 
-def _section(
-    name: str, by_method: ByMethod, pooling: str, own: Collection[str], machines: Sequence[str]
-) -> list[str]:
-    rows = [row for m, found in by_method.items() if (row := make_row(m, found, pooling))]
-    lines = [f"## {name}", ""]
-    finished = [r for found in by_method.values() for r in found if "constant_error" in r]
-    if finished:
-        lines += [_introduction(finished[0]), ""]
-    notes = (
-        *(f"{row.method}, {text}." for row in rows for text in row.left_out),
-        *_time_notes(rows, by_method, own, machines),
-        *_machine_note(by_method, machines),
-        *_failures(by_method),
-    )
-    return [*lines, *_table(rows, own), *(f"- {note}" for note in notes), ""]
-
-
-def _introduction(record: Record) -> str:
-    return (
-        f"Constant predictor's error {record['constant_error']:.4f} (one seed); tpr gap "
-        f"over {record['tpr_groups']} groups with at least {LEAST_POSITIVES} test "
-        "positives. *: needs the attribute at prediction; (o): ours. Inputs: the encoding that "
-        "counts, dp/tpr. Ratios to the best rival, and to the best that needs no attribute at "
-        "prediction, of those with more than half of the seeds, paired, 95% interval. CPU s: of "
-        "one fit of the whole front."
+def _introduction(rows: Mapping[str, Row]) -> Lines:
+    finished = [record for row in rows.values() for record in row.records]
+    if not finished:
+        return
+    k, positive, negative = finished[0]["groups"]
+    best = finished[0]["problems"]
+    made = any("best" in told for told in best.values())
+    yield (
+        f"Error of the best constant decision {finished[0]['constant_error']:.4f} (one seed); {k} "
+        f"groups, {positive} of which count for true positive rates and {negative} for false ones."
+        + (" Scores are shares of the best without the attribute." if made else "")
     )
 
 
-def _table(rows: Sequence[Row], own: Collection[str]) -> Iterator[str]:
-    rivals = [row for row in rows if row.method not in own]
-    # One that has run on fewer seeds than others may look best by luck of the seeds.
-    most = max((len(row.scores["dp"]) for row in rivals), default=0)
-    rivals = [row for row in rivals if 2 * len(row.scores["dp"]) > most]
-    blind = [row for row in rivals if not row.needs_attribute]
-    best = {
-        gap: [max(among, key=lambda row: row.mean(gap), default=None) for among in (rivals, blind)]
-        for gap in GAPS
-    }
-    cells = [HEAD]
-    for row in sorted(rows, key=lambda row: -row.mean("dp")):
-        mark = " (o)" if row.method in own else " *" if row.needs_attribute else ""
-        line = [row.method + mark, str(len(row.scores["dp"]))]
-        for gap in GAPS:
-            line.append(f"{row.mean(gap):.4f}")
-            for other in best[gap]:
-                same = other is None or other is row
-                line.append("best" if same else ratio(row.scores[gap], other.scores[gap]))
-        cells.append((*line, "/".join(row.inputs()), *(row.cost(field) for field in COSTS)))
-    widths = [max(len(line[i]) for line in cells) for i in range(len(HEAD))]
-    rule = tuple("-" * width for width in widths)
-    for line in (cells[0], rule, *cells[1:]):
-        padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        yield "| " + " | ".join(padded) + " |"
+def _all_methods(rows: Mapping[str, Row], own: Collection[str]) -> Lines:
+    problems = problems_of(rows)
+    head = ["method", "seeds", *(f"HV {problem}" for problem in problems)]
+    head += ["points", "of both", "constant", "CPU s", "of dp alone", "MB"]
+    lines = [head]
+    first = problems[0] if problems else "dp"
+    for row in sorted(rows.values(), key=lambda row: -row.mean(first)):
+        if not row.records:
+            continue
+        megabytes = np.mean([record["peak_megabytes"] for record in row.records])
+        shown = problems if first in row.records[0]["problems"] else [*row.records[0]["problems"]]
+        line = [_marked(row, own), str(len(row.records))]
+        line += [_short(row.mean(p)) if row.scores(p) else "-" for p in problems]
+        line += [f"{row.points(shown[0]):.1f}", f"{row.points('both'):.1f}"]
+        line += [f"{row.points(shown[0], 'n_constant'):.1f}", f"{row.seconds():.1f}"]
+        lines.append([*line, f"{row.seconds('dp'):.1f}", f"{megabytes:.0f}"])
+    yield _table(lines)
 
 
-def _time_notes(
-    rows: Sequence[Row], by_method: ByMethod, own: Collection[str], machines: Sequence[str]
-) -> Iterator[str]:
-    """Time of one of our fronts in points of the pace, on the same machine and inputs."""
-    for row in rows:
-        for encoding in row.inputs() if row.method in own else ():
-            ours = _seconds_by_machine(row.records[encoding])
-            for name in PACES:
-                finished = [r for r in by_method.get(name, ()) if "error" not in r]
-                pace = _seconds_by_machine([r for r in finished if r["encoding"] == encoding], True)
-                said = f"{row.method}, {encoding} inputs: time of one whole front"
-                for machine in sorted(ours.keys() & pace.keys()):
-                    times = np.mean(ours[machine]) / np.mean(pace[machine])
-                    where = f" (machine {machines.index(machine) + 1})" if len(machines) > 1 else ""
-                    yield f"{said} / {name}'s time per point = {times:.2f}{where}."
+def _at_bounds(rows: Mapping[str, Row], own: Collection[str]) -> Lines:
+    for problem in problems_of(rows):
+        lines = [["method", *(f"{problem} <= {bound:g}" for bound in BOUNDS)]]
+        for row in rows.values():
+            cells = [_cell(row.within(problem, bound)) for bound in BOUNDS]
+            if any(cell != "-" for cell in cells):
+                lines.append([_marked(row, own), *cells])
+        if len(lines) > 1:
+            yield (
+                f"Asked for a bound, {problem}: error and gap on test rows (mean +- standard error "
+                "over seeds)."
+            )
+            yield _table(lines)
 
 
-def _seconds_by_machine(
-    records: Sequence[Record], per_point: bool = False
-) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = defaultdict(list)
-    for record in records:
-        points = record["n_points"] if per_point else 1
-        found[record["machine"]].append(record["seconds"] / points)
-    return found
+def _cell(values: Sequence[Sequence[float]]) -> str:
+    if not values:
+        return "-"
+    means = np.mean(values, axis=0)
+    if len(values) < 2:
+        return ", ".join(f"{mean:.4f}" for mean in means)
+    errors = np.std(values, axis=0, ddof=1) / np.sqrt(len(values))
+    return ", ".join(f"{m:.4f} +- {e:.4f}" for m, e in zip(means, errors, strict=True))
 
 
-def _machine_note(by_method: ByMethod, machines: Sequence[str]) -> Iterator[str]:
-    """Which methods were timed where, if in more than one place."""
-    used: dict[int, set[str]] = defaultdict(set)
-    for method, found in by_method.items():
-        for record in found:
-            if "error" not in record:
-                used[machines.index(record["machine"]) + 1].add(method)
-    if len(used) > 1:
-        where = "; ".join(f"machine {i}: {', '.join(sorted(used[i]))}" for i in sorted(used))
-        yield f"Different machines, so seconds and MB compare only within one: {where}."
+def _notes(rows: Mapping[str, Row]) -> Lines:
+    said = []
+    for row in rows.values():
+        by_error: dict[str, list[int]] = {}
+        for record in row.failed:
+            by_error.setdefault(record["error"], []).append(record["seed"])
+        said += [f"- Could not run: {row.method}: {e} (seeds {s})" for e, s in by_error.items()]
+    if said:
+        yield "\n".join(said)
 
 
-def _failures(by_method: ByMethod) -> Iterator[str]:
-    for method, found in by_method.items():
-        seeds: dict[str, list[int]] = defaultdict(list)
-        for record in found:
-            if "error" in record:
-                seeds[f"{record['encoding']} inputs: {record['error']}"].append(record["seed"])
-        for text, failed in seeds.items():
-            yield f"Could not run: {method}, {text} (seeds {failed})"
+def _marked(row: Row, own: Collection[str]) -> str:
+    return row.method + (" (o)" if row.method in own else "") + " *" * row.needs_attribute
+
+
+def _named(row: Row | None, problem: str) -> str:
+    return "-" if row is None else f"{row.method} {_short(row.mean(problem))}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.4f}"
+
+
+def _table(lines: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    rule = ["-" * width for width in widths]
+    return "\n".join(
+        "| " + " | ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)) + " |"
+        for line in (lines[0], rule, *lines[1:])
+    )

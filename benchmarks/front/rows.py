@@ -1,111 +1,95 @@
-"""A method's row on one table: the encoding that counts, its scores, and ratios between rows."""
+"""A method's row on one table: its scores by problem and seed, its costs, and what counts."""
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from rivals.common import GAPS
-from scipy import stats
+from rivals.common import PROBLEMS
 
-from front.records import Record
-
-Scores = dict[str, dict[int, float]]  # by gap and seed
+from front.intervals import ratio
+from front.records import Record, Run
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One method on one table, with the better encoding for each gap."""
+    """One method on one table."""
 
     method: str
     needs_attribute: bool
-    encoding: dict[str, str]  # by gap
-    scores: Scores
-    records: dict[str, list[Record]]  # by encoding, of those that were compared
-    left_out: list[str]  # for a reader: encodings with fewer seeds, and how they did
+    records: list[Record]  # of those that finished
+    failed: list[Record]
 
-    def mean(self, gap: str) -> float:
-        return _mean(self.scores[gap])
+    def scores(self, problem: str) -> dict[int, float]:
+        """By seed; on synthetic tables the share of the best score there is."""
+        found = {}
+        for record in self.records:
+            if problem in record["problems"]:
+                told = record["problems"][problem]
+                found[record["seed"]] = told["hypervolume"] / told.get("best", 1.0)
+        return found
 
-    def inputs(self) -> list[str]:
-        """Encodings that count; two where the gaps have different ones."""
-        return list(dict.fromkeys(self.encoding[gap] for gap in GAPS))
+    def mean(self, problem: str) -> float:
+        """Mean over seeds; -1 where the method does not have the problem."""
+        scores = self.scores(problem)
+        return float(np.mean([*scores.values()])) if scores else -1.0
 
-    def cost(self, field: str) -> str:
-        """Mean of a field for each of the inputs; "-" where no record has it."""
-        found = ([r[field] for r in self.records[e] if field in r] for e in self.inputs())
-        return "/".join(_short(np.mean(values)) if values else "-" for values in found)
+    def counts(self, problem: str) -> bool:
+        """Whether every run finished, so that it may be the one to beat."""
+        return not self.failed and bool(self.scores(problem))
 
+    def within(self, problem: str, bound: float) -> list[list[float]]:
+        """Error and gaps at a bound, for each seed."""
+        found = (record["problems"].get(problem, {"within": {}}) for record in self.records)
+        return [told["within"][f"{bound:g}"] for told in found if f"{bound:g}" in told["within"]]
 
-def make_row(method: str, records: Sequence[Record], pooling: str) -> Row | None:
-    """Choose the better encoding for each gap by the mean over seeds; None if nothing ran."""
-    by_encoding: dict[str, list[Record]] = defaultdict(list)
-    for record in sorted(records, key=lambda record: record["seed"]):
-        if "error" not in record:
-            by_encoding[record["encoding"]].append(record)
-    if not by_encoding:
-        return None
-    scores = {e: _scores_of(found, pooling) for e, found in by_encoding.items()}
-    # An encoding that failed for some seeds does not win by the easier ones.
-    most = max(map(len, by_encoding.values()))
-    compared = {e: found for e, found in by_encoding.items() if len(found) == most}
-    encoding = {gap: max(compared, key=lambda e: _mean(scores[e][gap])) for gap in GAPS}
-    left_out = [
-        _beside(e, scores[e], other, scores[other])
-        for e in sorted(by_encoding.keys() - compared.keys())
-        for other in sorted(compared)
-    ]
-    chosen = {gap: scores[encoding[gap]][gap] for gap in GAPS}
-    return Row(method, records[0]["needs_attribute"], encoding, chosen, compared, left_out)
+    def seconds(self, problem: str | None = None) -> float:
+        """Mean CPU seconds of a fit, of all problems or of one."""
+        if problem is None:
+            return float(np.mean([record["seconds"] for record in self.records]))
+        found = [r["problems"][problem] for r in self.records if problem in r["problems"]]
+        return float(np.mean([told["seconds"] for told in found])) if found else float("nan")
+
+    def points(self, problem: str, field: str = "n_points") -> float:
+        found = [r["problems"][problem] for r in self.records if problem in r["problems"]]
+        return float(np.mean([told[field] for told in found])) if found else 0.0
 
 
-def ratio(ours: dict[int, float], theirs: dict[int, float]) -> str:
-    """Paired ratio over common seeds: geometric mean and 95% interval (t on logarithms)."""
-    seeds = sorted(ours.keys() & theirs.keys())
-    a, b = np.array([ours[s] for s in seeds]), np.array([theirs[s] for s in seeds])
-    if not len(seeds) or (a <= 0).any() or (b <= 0).any():
-        return "-"  # no logarithm
-    logs = np.log(a / b)
-    middle = logs.mean()
-    if len(seeds) < 2:
-        return f"{math.exp(middle):.3f}"
-    half = stats.t.ppf(0.975, len(seeds) - 1) * logs.std(ddof=1) / math.sqrt(len(seeds))
-    return f"{math.exp(middle):.3f} [{math.exp(middle - half):.3f}, {math.exp(middle + half):.3f}]"
+def rows_of(records: Mapping[Run, Record], table: str) -> dict[str, Row]:
+    """Every method that was run on a table."""
+    found: dict[str, list[Record]] = defaultdict(list)
+    for run, record in records.items():
+        if run.table == table:
+            found[run.method].append(record)
+    return {
+        method: Row(
+            method,
+            bool(told[0]["needs_attribute"]),
+            [record for record in told if "error" not in record],
+            [record for record in told if "error" in record],
+        )
+        for method, told in found.items()
+    }
 
 
-def _scores_of(records: Sequence[Record], pooling: str) -> Scores:
-    return {gap: {r["seed"]: _score_of(r, gap, pooling) for r in records} for gap in GAPS}
+def best_of(rows: Sequence[Row], problem: str, *, blind: bool) -> Row | None:
+    """The rival with the highest mean, of those that count."""
+    asked = [row for row in rows if row.counts(problem) and not (blind and row.needs_attribute)]
+    return max(asked, key=lambda row: row.mean(problem), default=None)
 
 
-def _score_of(record: Record, gap: str, pooling: str) -> float:
-    by_bound = pooling == "bound" and record.get("hypervolume_by_bound")
-    return record["hypervolume_by_bound" if by_bound else "hypervolume"][gap]
+def told_ratio(ours: Row, theirs: Row | None, problem: str, overlap: float) -> str:
+    """The paired ratio of two rows and its interval; "-" where there is none."""
+    found = theirs and ratio(ours.scores(problem), theirs.scores(problem), overlap)
+    if not found:
+        return "-"
+    middle, low, high = found
+    if low == 0.0:  # a single seed has no interval
+        return f"{middle:.3f}"
+    return f"{middle:.3f} [{low:.3f}, {high:.3f}]"
 
 
-def _beside(encoding: str, scores: Scores, other: str, others: Scores) -> str:
-    """How an encoding with fewer seeds did, beside the other on the seeds of both."""
-    seeds = sorted(scores[GAPS[0]])
-    common = [seed for seed in seeds if seed in others[GAPS[0]]]
-    said = f"encoding {encoding}: only seeds {seeds}"
-    if not common:
-        return f"{said}, none of which {other} has"
-    ours, theirs = (
-        {gap: _mean({seed: found[gap][seed] for seed in common}) for gap in GAPS}
-        for found in (scores, others)
-    )
-    means = ("/".join(f"{mean:.4f}" for mean in found.values()) for found in (ours, theirs))
-    where = "the same seeds" if common == seeds else f"seeds {common}"
-    better = " and ".join(gap for gap in GAPS if ours[gap] > theirs[gap])
-    said += f", hypervolume dp/tpr mean {next(means)} beside {next(means)} of {other} on {where}"
-    return f"{said}: better for {better}, but left out" if better else said
-
-
-def _mean(by_seed: dict[int, float]) -> float:
-    return float(np.mean(list(by_seed.values())))
-
-
-def _short(value: float) -> str:
-    return f"{value:.1f}" if value < 100 else f"{value:.0f}"
+def problems_of(rows: Mapping[str, Row]) -> list[str]:
+    return [p for p in PROBLEMS if any(row.scores(p) for row in rows.values())]

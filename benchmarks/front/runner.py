@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import resource
 import signal
 import sys
 import time
 import warnings
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
 import torch
-from rivals.common import Method
+from rivals.common import Handed, Method, encoding_of, needs_attribute
 
-from front.judge import judge_points
+from front.judge import best_scores, judge_problem, make_judge
 from front.machine import describe
+from front.made import best_values
 from front.records import Record, Run
-from front.tables import TABLES, make_parts
+from front.tables import TABLES, make_parts, read_table
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Limits:
     """Runs at a time, and what one run may take."""
 
     jobs: int = 1
-    seconds: float = 900  # of wall time
+    seconds: float = 300  # of wall time
     gigabytes: float = 8
 
     def __post_init__(self) -> None:
@@ -44,22 +47,44 @@ class _Active:
 
 def execute(run: Run, method: Method) -> Record:
     """Run one cell: fit on every fold, then judge."""
-    n_folds = TABLES[run.table].n_splits
-    parts = [make_parts(run.table, run.seed, fold, run.encoding) for fold in range(n_folds)]
-    before = _peak_megabytes()
-    fronts, wall, process = [], 0.0, 0.0
-    for train, validation, test in parts:
-        start, start_process = time.perf_counter(), time.process_time()
-        fronts.append(method(train, validation, test, run.seed))
-        process += time.process_time() - start_process
-        wall += time.perf_counter() - start
+    encoding = encoding_of(method)
+    folds = range(TABLES[run.table].n_splits)
+    handed: dict[str, list[Handed]] = defaultdict(list)
+    seconds: dict[str, float] = defaultdict(float)
+    wall, before = 0.0, _peak_megabytes()
+    for fold in folds:
+        train, test = make_parts(run.table, run.seed, fold, encoding)
+        start, last = time.perf_counter(), time.process_time()
+        for problem, found in method(train, test, run.seed):
+            handed[problem].append(found)
+            seconds[problem] += (time.process_time() - last) / len(folds)
+            last = time.process_time()
+        wall += (time.perf_counter() - start) / len(folds)
     cost = {
-        "seconds": round(process / n_folds, 3),
-        "wall_seconds": round(wall / n_folds, 3),
+        "seconds": round(sum(seconds.values()), 3),
+        "wall_seconds": round(wall, 3),
         "peak_megabytes": round(_peak_megabytes() - before, 1),
-        "n_inputs": int(parts[0][0].x.shape[1]),
     }
-    return {**cost, **judge_points(run.table, run.seed, fronts)}
+    return {**cost, **_judged(run, handed, seconds, needs_attribute(method))}
+
+
+def _judged(
+    run: Run, handed: Mapping[str, list[Handed]], seconds: Mapping[str, float], reads: bool
+) -> Record:
+    judge = make_judge(run.table, run.seed, reads)
+    problems = {
+        problem: {"seconds": round(seconds[problem], 3), **judge_problem(problem, judge, found)}
+        for problem, found in handed.items()
+    }
+    if TABLES[run.table].is_made:
+        for problem, best in best_scores(run.table, judge.constant_error).items():
+            if problem in problems:
+                problems[problem]["best"] = best
+    return {
+        "constant_error": round(judge.constant_error, 6),
+        "groups": [len(judge.totals), judge.n_groups(1), judge.n_groups(0)],
+        "problems": problems,
+    }
 
 
 def run_all(runs: Iterable[Run], methods: Mapping[str, Method], limits: Limits) -> Iterator[Record]:
@@ -77,13 +102,14 @@ def run_all(runs: Iterable[Run], methods: Mapping[str, Method], limits: Limits) 
         for receiver in {*ready, *late}:
             found = active.pop(receiver)
             result = _end(found.process, receiver if receiver in ready else None, limits)
-            marked = getattr(methods[found.run.method], "needs_attribute", False)
+            marked = needs_attribute(methods[found.run.method])
             yield {**vars(found.run), "needs_attribute": marked, **result, "machine": machine}
 
 
 def _start(run: Run, method: Method, limits: Limits) -> tuple[Connection, _Active]:
-    for fold in range(TABLES[run.table].n_splits):  # kept for the next method
-        make_parts(run.table, run.seed, fold, run.encoding)
+    read_table(run.table, run.seed)  # kept for the next run, as is the best front
+    if TABLES[run.table].is_made:
+        best_values(run.table)
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     arguments = (run, method, limits.gigabytes, sender)
@@ -114,6 +140,7 @@ def _child(run: Run, method: Method, gigabytes: float, answer: Connection) -> No
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
     try:
         result = execute(run, method)
     except BaseException as error:  # whatever it is, it is listed

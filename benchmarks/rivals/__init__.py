@@ -1,8 +1,9 @@
 """Methods that ``bench_front.py`` compares, one short file per family.
 
-A family file exports ``METHODS``: name -> function ``(train, validation, test, seed) -> points``,
-all in terms of ``rivals.common``. Packages of rivals are imported inside the functions, so that
-one that is missing or broken becomes a listed error of that method alone.
+A family file exports ``METHODS``: name -> generator function ``(rows, test, seed)`` that yields
+what it hands out problem by problem, all in terms of ``rivals.common``. Packages of rivals are
+imported inside the functions, so that one that is missing or broken becomes a listed error of that
+method alone.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import torch
 from rivals.common import Method
 
 _FAMILIES = (
-    *("plain", "fairlearn_", "sweep", "torchjd_", "fairret_", "oxonfair_", "trees_"),
-    "apfex_",
+    *("plain", "linearpost_", "errorparity_", "fairlearn_", "oxonfair_", "fairgbm_"),
+    *("sweep", "torchjd_", "fairret_", "apfex_"),
 )
 _PACKAGES = (
     "fairlearn.postprocessing",
@@ -26,6 +27,8 @@ _PACKAGES = (
     "fairret.loss",
     "fairret.statistic",
     "oxonfair",
+    "error_parity",
+    "fairgbm",
     "sklearn.ensemble",
     "xgboost",
 )

@@ -1,169 +1,96 @@
-"""APFEx itself, by the functions that ``APFExClassifier`` calls, with four folds, not five.
+"""APFEx itself, fitted as a user fits it, in its default form and in others.
 
 Everything in this file counts as ours in the report, and everything in the other files as a rival.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from itertools import product
+from typing import Any
+from unittest import mock
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from apfex.estimator import APFExClassifier
-from apfex.estimator._settings import read_settings
-from apfex.front import TableEncoders
-from apfex.front._rows import deal
-from apfex.models import (
-    BoostedMembers,
-    JointLearner,
-    JointRows,
-    OutOfFoldPredictions,
-    PenalizedLoss,
-    StackedMLP,
-    TrainingRows,
-    TrainingSettings,
-    TreeLearner,
-    Trees,
-    TreeSettings,
-    boost_members,
-    fit_joint_model,
-    fit_rules,
-    given_groups,
-    network_learners,
-    rule_scores,
-    train_population,
-    weight_grid,
-)
-from apfex.relaxations import tanh_step
-from rivals.common import GAPS, Method, Part, Point, needs_attribute, takes
+from rivals.common import BOUNDS, Handed, Method, Part, mark
 
-RULES, FOLDS, MEMBERS, EVALUATIONS, REPAIR = 48, 4, 16, 3, 20
-MakeLearners = Callable[[int, Sequence[str], int], list[JointLearner]]
-"""From the number of rows, the types of inputs and a seed to learners of joint models."""
+CRITERIA = {"dp": "dp", "tpr": "tpr", "eo": "equalized_odds", "both": ("dp", "tpr")}
+PAIRS = tuple(product((0.03, 0.08, 0.2, 1.0), repeat=2))
+"""Bounds on the dp gap and on the tpr gap, by which fronts of different folds are matched."""
+DEFAULT = "APFEx"
 
 
-def training_settings(search: str, n: int, seed: int) -> TrainingSettings:
-    return read_settings(APFExClassifier(GAPS, search=search)).training(n, seed)
+def ours(*, slow: bool = False, **given: Any) -> Method:
+    """The classifier, with nothing set but what is given, on one thread of the processor."""
+    reads = given.get("group_thresholds", False)
+
+    @mark(needs_attribute=reads, slow=slow)
+    def method(rows: Part, test: Part, seed: int):  # noqa: ANN202
+        for problem, criteria in CRITERIA.items():
+            fitted = fit(rows, seed, criteria=criteria, **given)
+            shown = {"sensitive_features": test.sensitive} if reads else {}
+            decided = fitted.decide_all(test.table, **shown)
+            within = {bound: decided[place_within(fitted, bound)] for bound in BOUNDS}
+            asked = None
+            if problem == "both":
+                pairs = ({"dp": dp, "tpr": tpr} for dp, tpr in PAIRS)
+                asked = [decided[place_within(fitted, pair)] for pair in pairs]
+            yield problem, Handed([*decided], within, asked)
+
+    return method
 
 
-def network_models(n: int, _types: Sequence[str], seed: int) -> list[JointLearner]:
-    return [*network_learners((64,), training_settings("postprocess", n, seed))]
+def fit(rows: Part, seed: int, **given: Any) -> APFExClassifier:
+    model = APFExClassifier(device="cpu", n_jobs=1, random_state=seed, **given)
+    return model.fit(rows.table, rows.y, sensitive_features=rows.sensitive)
 
 
-def linear_models(n: int, _types: Sequence[str], seed: int) -> list[JointLearner]:
-    return [*network_learners((), training_settings("postprocess", n, seed))]
+def place_within(fitted: APFExClassifier, bound: float | dict[str, float]) -> int:
+    """The point that ``select`` hands out; where it refuses, the one that ``fit`` takes instead."""
+    try:
+        return fitted.select(max_gap=bound).point_
+    except ValueError:
+        names = fitted.front_[0].gaps
+        bounds = bound if isinstance(bound, dict) else dict.fromkeys(names, bound)
+        return fitted.front_.first_choice(bounds, None)
 
 
-def tree_models(n: int, types: Sequence[str], seed: int) -> list[JointLearner]:
-    return [TreeLearner(TreeSettings.for_rows(n, seed=seed), types, FOLDS)]
+def own_joint(
+    rows: Part, test: Part, seed: int, **given: Any
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """What our rules are fitted to: q out of fold, q of the test rows, groups of the former.
 
-
-def both(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
-    """Networks and trees mixed, each on its own inputs, by the encoders that ``fit`` uses."""
-    settings = read_settings(APFExClassifier(GAPS, model=("mlp", "boosting")))
-    inputs = TableEncoders.fit(train.table, train.y, settings, len(train))
-    parts = [
-        replace(p, x=inputs.transform(p.table), feature_types=()) for p in (train, validation, test)
-    ]
-    settings = replace(settings, validation_fraction=1 / FOLDS)
-    return rules(lambda n, _, seed: inputs.learners(settings, n, seed))(*parts, seed)
-
-
-def rules(make_learners: MakeLearners, group_thresholds: bool = False) -> Method:
-    """Every point a rule on the same models."""
-
-    def points(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
-        x, y, group = map(torch.from_numpy, (train.x, train.y, train.group))
-        targets, shape = group * 2 + y, (train.n_groups, 2)
-        folds = torch.from_numpy(deal(targets.numpy(), FOLDS, seed))
-        learners = make_learners(len(y), train.feature_types, seed)
-        model, out_of_fold = fit_joint_model(JointRows(x, targets, shape, folds), learners)
-        predictions = OutOfFoldPredictions(out_of_fold, targets)
-        predictions = predictions.given_groups() if group_thresholds else predictions
-        weights = weight_grid(GAPS, RULES, largest=4.0, steps=7)
-        found = fit_rules(predictions, weights, [torch.arange(train.n_groups)])
-        decided = []
-        for part in (validation, test):
-            with torch.no_grad():
-                q = model(torch.from_numpy(part.x))
-                q = given_groups(q, torch.from_numpy(part.group)) if group_thresholds else q
-                decided.append((rule_scores(found, q) > 0).numpy())
-        names = (f"weights {[round(w, 4) for w in row]}" for row in weights.weights.tolist())
-        return [Point(name, *(d[rule] for d in decided)) for rule, name in enumerate(names)]
-
-    return needs_attribute(points) if group_thresholds else points
-
-
-def tree_points(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
-    """Every point an ensemble of its own on a common base model, evaluated after every round.
-
-    Validation rows stop the base model, as in ``fit``.
+    It is caught on its way from the joint model to the rules, so that it is the same by
+    construction, whatever the settings. Rows that ``fit`` holds out to choose by are not in it.
     """
-    rows, held = (_training_rows(part) for part in (train, validation))
-    settings = TreeSettings.for_rows(len(train), seed=seed)
-    base = Trees.fit(rows, held, 2, settings, train.feature_types)
-    weights, points = weight_grid(GAPS, MEMBERS), []
-    loss = PenalizedLoss(weights, 1, 1, tanh_step, "rms")
-    new = torch.cat([held.x, torch.from_numpy(test.x)])
+    from apfex.front import _postprocess
 
-    def evaluate(members: BoostedMembers) -> None:
-        decided = (members.validation_scores > 0).numpy()
-        for member, row in enumerate(decided):
-            name = f"member {member}, round {int(members.rounds[member])}"
-            points.append(Point(name, row[: len(held.y)], row[len(held.y) :]))
+    caught: list[Any] = []
+    learn = _postprocess.fit_joint_model
 
-    repair = replace(settings, n_estimators=REPAIR, learning_rate=3 * settings.learning_rate)
-    boost_members(
-        base,
-        rows,
-        lambda scores: loss.gradient(scores.clone(), rows),
-        MEMBERS,
-        repair,
-        train.feature_types,
-        validation=new,
-        on_round=evaluate,
-    )
-    return points
+    def catch(learned_from: Any, *others: Any, **options: Any) -> Any:
+        model, out_of_fold = learn(learned_from, *others, **options)
+        caught.append((model, out_of_fold, learned_from.targets // learned_from.shape[1]))
+        return model, out_of_fold
+
+    with mock.patch.object(_postprocess, "fit_joint_model", catch):
+        fitted = fit(rows, seed, **given)
+    model, out_of_fold, groups = caught[-1]
+    dtype = next((p.dtype for p in model.parameters()), torch.float32)
+    x = fitted.fitted_.encode(test.table).to(dtype)
+    with torch.no_grad():
+        new = torch.cat([model(part) for part in x.split(2**14)])
+    return out_of_fold.double().numpy(), new.double().numpy(), groups.numpy()
 
 
-def _training_rows(part: Part) -> TrainingRows:
-    x, y, group = map(torch.from_numpy, (part.x, part.y, part.group))
-    return TrainingRows(x, y, group.unsqueeze(0), (part.n_groups,))
-
-
-def network_points(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
-    """Every point a network of its own, evaluated three times."""
-    rows = _training_rows(train)
-    population = StackedMLP(rows.x.shape[1], 1, (64,), MEMBERS, seed)
-    settings = training_settings("inprocess", len(train), seed)
-    numbers = range(1, EVALUATIONS + 1)
-    evaluations = {settings.epochs * (EVALUATIONS + i) // (2 * EVALUATIONS): i for i in numbers}
-    points: list[Point] = []
-
-    def evaluate(epoch: int) -> None:
-        if epoch not in evaluations:
-            return
-        with torch.no_grad():
-            parts = (torch.from_numpy(part.x) for part in (validation, test))
-            decided = [(population.scores(inputs) > 0).numpy() for inputs in parts]
-        points.extend(
-            Point(f"member {member}, look {evaluations[epoch]}", *(d[member] for d in decided))
-            for member in range(MEMBERS)
-        )
-
-    train_population(population, weight_grid(GAPS, MEMBERS), rows, settings, evaluate)
-    return points
-
-
-on_codes = takes("codes")
-METHODS: dict[str, Method] = {
-    "APFEx rules": rules(network_models),
-    "APFEx rules, linear": rules(linear_models),
-    "APFEx rules, group thresholds": rules(network_models, group_thresholds=True),
-    "APFEx networks": network_points,
-    "APFEx trees": on_codes(rules(tree_models)),
-    "APFEx trees, group thresholds": on_codes(rules(tree_models, group_thresholds=True)),
-    "APFEx trees, no guess of the group": on_codes(tree_points),
-    "APFEx networks and trees": on_codes(both),
+FORMS: dict[str, dict[str, Any]] = {
+    DEFAULT: {},
+    "APFEx, trees": {"model": "boosting"},
+    "APFEx, networks": {"model": "mlp", "slow": True},
+    "APFEx, linear": {"model": "linear", "slow": True},
+    "APFEx, inprocess": {"search": "inprocess", "slow": True},
+    "APFEx, group thresholds": {"group_thresholds": True},
 }
+METHODS: dict[str, Method] = {name: ours(**given) for name, given in FORMS.items()}

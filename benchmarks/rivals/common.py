@@ -1,52 +1,41 @@
-"""What all methods share: the data they see, the points they return, and the small network."""
+"""What all methods share: the rows they see, what they hand out, and ladders of bounds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from torch import Tensor, nn
 
-from apfex.objectives import FairnessLoss
+SINGLE = ("dp", "tpr", "eo")
+PROBLEMS = (*SINGLE, "both")
+RATES = {"dp": ("dp",), "tpr": ("tpr",), "eo": ("tpr", "fpr"), "both": ("dp", "tpr")}
+"""The rates whose gaps a problem is about."""
+BOUNDS = (0.02, 0.05, 0.1)
+"""What a user asks for."""
+LADDER = (0.0, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.13, 0.16, 0.2, 0.25)
+LADDER += (0.35, 1.0)
+"""Bounds on the gap that a rival is asked for; the last one leaves the model as it is."""
+SHORT_LADDER = (0.02, 0.05, 0.1, 0.2)
+"""For methods that take a training, or fifty, for every bound."""
+MOST_POINTS = 16
 
-BATCH = 1024
-GAPS = ("dp", "tpr")
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How the network that rivals share is made and trained, by the size of the table."""
-
-    hidden: int
-    rate: float
-    decay: float
-    epochs: int
-    batches: int
-
-    @staticmethod
-    def of(n: int) -> Recipe:
-        """On large tables as our own networks; on small ones slower, where those would overfit."""
-        batches = max(1, round(n / BATCH))
-        if n >= 10_000:
-            return Recipe(64, 2e-2, 1e-1, min(24, max(12, round(800 / batches))), batches)
-        return Recipe(32, 5e-3, 1e-2, max(12, -(-200 // batches)), batches)
+Decisions = NDArray[Any]
+"""0 or 1 for each of the test rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Rows of one part of the split.
+    """Rows to learn from, or test rows.
 
-    ``x`` are the encoded inputs (float32, [n, d]), the encoder fitted on training rows; ``table``
-    and ``sensitive`` are the same rows as loaded, for a method that encodes by itself. No column
-    of ``x`` or ``table`` is sensitive, but in a table with attributes; ``group`` are codes of the
-    crossing, from 0 to ``n_groups`` - 1. ``feature_types`` tell for each column of ``x`` whether it
-    is a quantity, "q", or codes of categories, "c"; not given, all are quantities.
+    ``x`` are the encoded inputs (float32, [n, d]), the encoder fitted on the rows to learn from;
+    ``table`` and ``sensitive`` are the same rows as loaded, for a method that encodes by itself.
+    No column of ``x`` or ``table`` is sensitive, but in a table with attributes; ``group`` are
+    codes of the crossing, from 0 to ``n_groups`` - 1. ``feature_types`` tell for each column of
+    ``x`` whether it is a quantity, "q", or codes of categories, "c"; not given, all are quantities.
     """
 
     x: NDArray[np.float32]
@@ -55,7 +44,6 @@ class Part:
     n_groups: int
     table: pd.DataFrame
     sensitive: pd.DataFrame
-    encoding: str
     feature_types: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -70,126 +58,161 @@ class Part:
     def __len__(self) -> int:
         return len(self.y)
 
+    @property
+    def cells(self) -> NDArray[np.int64]:
+        """Group and label as one code."""
+        return 2 * self.group + self.y
+
+    def take(self, rows: NDArray[Any]) -> Part:
+        """Some of the rows."""
+        return Part(
+            self.x[rows],
+            self.y[rows],
+            self.group[rows],
+            self.n_groups,
+            self.table.iloc[rows],
+            self.sensitive.iloc[rows],
+            self.feature_types,
+        )
+
 
 @dataclass(frozen=True, eq=False)
-class Point:
-    """Hard decisions (0 or 1) of one model on validation and on test rows.
+class Handed:
+    """What a method hands out for a problem: decisions on the test rows.
 
-    ``name`` is unique within a run, and tells which setting made the model. On tables with folds,
-    points of the same name are pooled over the folds.
+    Attributes
+    ----------
+    points
+        At most 16, or twice as many for "both" by a method with one criterion at a time.
+    within
+        By bound on the gap, for those bounds that the method can be asked for.
+    asked
+        Instead of ``points`` where folds are pooled, if those of different folds do not match by
+        their order.
     """
 
-    name: str
-    validation: NDArray[Any]
-    test: NDArray[Any]
+    points: list[Decisions]
+    within: dict[float, Decisions] = field(default_factory=dict)
+    asked: list[Decisions] | None = None
 
 
-Method = Callable[[Part, Part, Part, int], list[Point]]
-MakeModel = Callable[[Part, int], Any]
-"""Takes training rows and a seed; makes a classifier as scikit-learn has them."""
+Method = Callable[[Part, Part, int], Iterator[tuple[str, Handed]]]
+"""From rows to learn from, test rows and a seed to what it hands out, problem by problem."""
 
 
-def needs_attribute(method: Method) -> Method:
-    """Mark a method that reads the sensitive attribute of the rows it decides on."""
-    method.needs_attribute = True  # type: ignore[attr-defined]
-    return method
+def mark(
+    *, encoding: str = "codes", needs_attribute: bool = False, slow: bool = False
+) -> Callable[[Method], Method]:
+    """Tell of a method which inputs it wants, "codes" (for trees) or "numbers", and more.
 
+    ``needs_attribute``: it reads the sensitive attributes of the rows it decides on. ``slow``: it
+    runs on fewer tables and seeds.
+    """
 
-def takes(*encodings: str) -> Callable[[Method], Method]:
-    """Mark a method with the encodings it runs on, where they are not the usual ones."""
-
-    def mark(method: Method) -> Method:
-        method.encodings = encodings  # type: ignore[attr-defined]
+    def marked(method: Method) -> Method:
+        marks = {"encoding": encoding, "needs_attribute": needs_attribute, "slow": slow}
+        method.marks = marks  # type: ignore[attr-defined]
         return method
 
-    return mark
+    return marked
 
 
-def encodings_of(method: Method) -> tuple[str, ...]:
-    """Encodings that a method runs on; codes of categories mean nothing to most."""
-    return getattr(method, "encodings", ("plain", "tree"))
+def _mark_of(method: Method, name: str, default: Any) -> Any:
+    return getattr(method, "marks", {}).get(name, default)
 
 
-Step = Callable[[nn.Module, Tensor, Tensor, Tensor], None]
-"""Takes network, scores, labels and group codes of a batch; leaves gradients in the network."""
+def encoding_of(method: Method) -> str:
+    return _mark_of(method, "encoding", "codes")
 
 
-def train_network(train: Part, seed: int, step: Step) -> nn.Module:
-    """Train the network that all rivals share: one hidden layer, AdamW with a cosine."""
-    torch.manual_seed(seed)
-    recipe = Recipe.of(len(train))
-    network = nn.Sequential(
-        nn.Linear(train.x.shape[1], recipe.hidden),
-        nn.ReLU(),
-        nn.Linear(recipe.hidden, 1),
-        nn.Flatten(0),
-    )
-    x, y, group = map(torch.from_numpy, (train.x, train.y, train.group))
-    optimizer = torch.optim.AdamW(network.parameters(), weight_decay=recipe.decay, fused=True)
-    steps = recipe.epochs * recipe.batches
-    rates = iter(0.5 * recipe.rate * (1 + np.cos(np.linspace(0, np.pi, steps + 1))))
-    for _ in range(recipe.epochs):
-        for rows in torch.randperm(len(y)).tensor_split(recipe.batches):
-            optimizer.param_groups[0]["lr"] = float(next(rates))
-            optimizer.zero_grad()
-            step(network, network(x[rows]), y[rows], group[rows])
-            optimizer.step()
-    return network
+def needs_attribute(method: Method) -> bool:
+    return _mark_of(method, "needs_attribute", False)
 
 
-def cross_entropy(scores: Tensor, y: Tensor) -> Tensor:
-    return nn.functional.binary_cross_entropy_with_logits(scores, y.to(scores.dtype))
+def is_slow(method: Method) -> bool:
+    return _mark_of(method, "slow", False)
 
 
-def gap_loss(rate: str) -> FairnessLoss:
-    """Mean difference over pairs of groups of a batch's rates, in probabilities."""
-    return FairnessLoss(rate, relaxation="identity", task_weight=0.0, aggregate="mean")
+def n_allowed(problem: str) -> int:
+    """How many points may be handed out."""
+    return MOST_POINTS * (2 if problem == "both" else 1)
 
 
-def plain_step(_network: nn.Module, scores: Tensor, y: Tensor, _group: Tensor) -> None:
-    cross_entropy(scores, y).backward()
+def deal(
+    strata: NDArray[np.int64], pattern: Sequence[int], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Give every row a part, each stratum in the proportions of the pattern."""
+    order = np.lexsort((rng.random(len(strata)), strata))
+    blocks = -(-len(strata) // len(pattern))
+    parts = rng.permuted(np.tile(pattern, (blocks, 1)), axis=1).ravel()[: len(strata)]
+    dealt = np.empty(len(strata), np.int64)
+    dealt[order] = parts
+    return dealt
 
 
-def scores_of(network: nn.Module, part: Part) -> NDArray[np.float64]:
-    with torch.no_grad():
-        return network(torch.from_numpy(part.x)).double().numpy()
+def hold_out(rows: Part, seed: int) -> tuple[Part, Part]:
+    """80% to learn from, and 20% to choose by."""
+    held = deal(rows.cells, [0, 0, 0, 0, 1], np.random.default_rng([seed, 21])) == 1
+    return rows.take(np.flatnonzero(~held)), rows.take(np.flatnonzero(held))
 
 
-def network_point(name: str, network: nn.Module, validation: Part, test: Part) -> Point:
-    decided = [scores_of(network, part) > 0 for part in (validation, test)]
-    return Point(name, *decided)
+def by_bounds(
+    decide: Callable[[str, float], Decisions],
+    ladder: Sequence[float] = LADDER,
+    problems: Sequence[str] = SINGLE,
+) -> Iterator[tuple[str, Handed]]:
+    """What a method hands out that is fitted for a problem and a bound on its gap."""
+    found: dict[str, list[Decisions]] = {}
+    for problem in problems:
+        points = {bound: decide(problem, bound) for bound in ladder}
+        found[problem] = list(points.values())
+        yield problem, Handed(found[problem], {bound: points[bound] for bound in BOUNDS})
+    yield from union(found)
 
 
-def network_points(
-    train: Part, validation: Part, test: Part, seed: int, steps: Sequence[tuple[str, Step]]
-) -> list[Point]:
-    """One trained network for each step, and a plain one."""
-    return [
-        network_point(name, train_network(train, seed, step), validation, test)
-        for name, step in [("plain", plain_step), *steps]
-    ]
+def union(found: dict[str, list[Decisions]]) -> Iterator[tuple[str, Handed]]:
+    """For both gaps at once, the points for the one and for the other."""
+    if {"dp", "tpr"} <= found.keys():
+        yield "both", Handed([*found["dp"], *found["tpr"]])
 
 
-class NetworkClassifier(ClassifierMixin, BaseEstimator):
-    """A trained network as scikit-learn sees one, for post-processing."""
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """Decisions of one model on rows that were held out, and on test rows."""
 
-    def __init__(self, network: nn.Module) -> None:
-        self.network = network
-        self.classes_ = np.array([0, 1])
-
-    def fit(self, _x: Any, _y: Any) -> NetworkClassifier:
-        return self
-
-    def predict_proba(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
-        with torch.no_grad():
-            scores = self.network(torch.as_tensor(np.asarray(x, np.float32)))
-        positive = torch.sigmoid(scores.double()).numpy()
-        return np.stack([1 - positive, positive], axis=1)
-
-    def predict(self, x: NDArray[np.float32]) -> NDArray[np.int64]:
-        return (self.predict_proba(x)[:, 1] > 0.5).astype(np.int64)
+    held: Decisions
+    test: Decisions
 
 
-def fitted_network(train: Part, seed: int) -> NetworkClassifier:
-    """The plain network, as post-processing wants its model."""
-    return NetworkClassifier(train_network(train, seed, plain_step))
+def by_candidates(
+    fit: Callable[[str], list[Candidate]], held: Part, problems: Sequence[str] = SINGLE
+) -> Iterator[tuple[str, Handed]]:
+    """What a method hands out that has weights and no bounds; held rows choose for a bound."""
+    found: dict[str, list[Decisions]] = {}
+    for problem in problems:
+        candidates = fit(problem)
+        values = np.array([values_of(problem, one.held, held) for one in candidates])
+        chosen = {bound: candidates[least_error_within(values, bound)].test for bound in BOUNDS}
+        found[problem] = [one.test for one in candidates]
+        yield problem, Handed(found[problem], chosen)
+    yield from union(found)
+
+
+def values_of(problem: str, decided: Decisions, rows: Part) -> tuple[float, float]:
+    """Error and gap of decisions; groups without rows that count are left out."""
+    decided, gaps = np.asarray(decided).astype(bool), []
+    for rate in RATES[problem]:
+        counts = {"dp": np.ones(len(rows), bool), "tpr": rows.y == 1, "fpr": rows.y == 0}[rate]
+        totals = np.bincount(rows.group[counts], minlength=rows.n_groups)
+        chosen = np.bincount(rows.group[counts & decided], minlength=rows.n_groups)
+        gaps.append(float(np.ptp(chosen[totals > 0] / totals[totals > 0])))
+    return float(np.mean(decided != rows.y)), max(gaps)
+
+
+def least_error_within(values: NDArray[np.float64], bound: float) -> int:
+    """Least error within the bound; least gap where none is within."""
+    errors, gaps = values.T
+    within = gaps <= bound
+    if not within.any():
+        return int(np.lexsort((errors, gaps))[0])
+    return int(np.where(within, errors, np.inf).argmin())

@@ -4,32 +4,24 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from rivals.common import (
-    GAPS,
-    Method,
-    Part,
-    Point,
-    Step,
-    cross_entropy,
-    gap_loss,
-    network_points,
-)
+from rivals.common import RATES, Method
+from rivals.network import Step, cross_entropy, gap_loss, trained_by
 
-LAMBDAS = (0.1, 0.3, 1.0, 3.0, 10.0)
+LAMBDAS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
-def weighted_step(gap: str, weight: float) -> Step:
-    loss = gap_loss(gap)
+def weighted_step(problem: str, weight: float) -> Step:
+    losses = [gap_loss(rate) for rate in RATES[problem]]
 
     def step(_network: nn.Module, scores: Tensor, y: Tensor, group: Tensor) -> None:
-        (cross_entropy(scores, y) + weight * loss(scores, y, group)).backward()
+        gaps = sum(loss(scores, y, group) for loss in losses)
+        (cross_entropy(scores, y) + weight * gaps).backward()
 
     return step
 
 
-def weight_sweep(train: Part, validation: Part, test: Part, seed: int) -> list[Point]:
-    steps = [(f"{gap} lambda {w}", weighted_step(gap, w)) for gap in GAPS for w in LAMBDAS]
-    return network_points(train, validation, test, seed, steps)
-
-
-METHODS: dict[str, Method] = {"weight sweep of the network": weight_sweep}
+METHODS: dict[str, Method] = {
+    "weight sweep of the network": trained_by(
+        lambda problem, _: [weighted_step(problem, weight) for weight in LAMBDAS]
+    )
+}

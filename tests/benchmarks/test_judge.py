@@ -1,51 +1,59 @@
 # pyright: reportMissingImports=false
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from front.judge import (
-    Judge,
-    counting,
-    judge_points,
-    pick,
-    pool_by_name,
-    score,
-    score_by_bound,
-    score_by_name,
-)
-from front.tables import Split
-from rivals.common import Point
+from front.judge import Judge, best_scores, judge_problem, make_judge, match, score
+from front.made import MIXTURES, best_values
+from rivals.common import Handed
 
-# Two copies of eight rows: shares of positives 1/2 and 1/4, so the best constant errs on 3/8.
-Y = np.tile([1, 1, 0, 0, 1, 0, 0, 0], 2)
-GROUP = np.tile([0, 0, 0, 0, 1, 1, 1, 1], 2)
-FIRST, SECOND = np.arange(8), np.arange(8, 16)
-JUDGE = Judge(Y, GROUP, np.array([0, 1]))
-FOLDS = [Split(FIRST, FIRST, FIRST), Split(FIRST, FIRST, SECOND)]
-PERFECT, NOBODY = Y[:8], np.zeros(8, int)
+from apfex.metrics import accuracy, dp_gap, equalized_odds_gap, tpr_gap
+
+# Ten copies of eight rows: shares of positives 1/2 and 1/4, so the best constant errs on 3/8.
+Y = np.tile([1, 1, 0, 0, 1, 0, 0, 0], 10)
+GROUP = np.tile([0, 0, 0, 0, 1, 1, 1, 1], 10)
 
 
-def point(name, decided):
-    return Point(name, decided, decided)
+def judge_of(y, group):
+    cells = np.zeros((len(y), group.max() + 1, 2))
+    cells[np.arange(len(y)), group, y] = 1
+    return Judge(cells)
+
+
+JUDGE = judge_of(Y, GROUP)
+NOBODY = np.zeros(80, int)
 
 
 def test_values_by_hand():
-    decided = np.array([1, 0, 0, 0, 1, 1, 0, 0])
-    assert JUDGE.values(FIRST, decided) == pytest.approx((2 / 8, 1 / 2 - 1 / 4, 1 - 1 / 2))
-    assert JUDGE.values(FIRST, PERFECT == 1) == pytest.approx((0, 1 / 4, 0))
+    decided = np.tile([1, 0, 0, 0, 1, 1, 0, 0], 10)
+    ((error, dp, tpr, eo),) = JUDGE.values(decided[None])
+    assert (error, dp, tpr) == pytest.approx((2 / 8, 1 / 2 - 1 / 4, 1 - 1 / 2))
+    assert eo == pytest.approx(1 / 2)  # false positive rates 0 and 1/3
 
 
-@pytest.mark.parametrize("tpr_groups", [[], [0]])
-def test_a_gap_that_no_two_groups_tell_is_the_worst(tpr_groups):
-    judge = Judge(Y, GROUP, np.array(tpr_groups, int))
-    assert judge.values(FIRST, PERFECT) == pytest.approx((0, 1 / 4, 1))
-    assert judge.values(FIRST[:4], PERFECT[:4]) == pytest.approx((0, 1, 1))
+def test_values_are_those_of_the_package():
+    rng = np.random.default_rng(0)
+    y, group, decided = (rng.integers(0, top, 500) for top in (2, 3, 2))
+    found = judge_of(y, group).values(decided[None])[0]
+    gaps = (g(y, decided, sensitive_features=group) for g in (dp_gap, tpr_gap, equalized_odds_gap))
+    assert found == pytest.approx([1 - accuracy(y, decided), *gaps])
 
 
-@pytest.mark.parametrize("decided", [np.zeros(7, int), np.full(8, 2)])
+def test_groups_with_few_rows_of_a_label_do_not_count_for_its_rate():
+    y, group = np.append(Y, np.ones(9, int)), np.append(GROUP, np.full(9, 2))
+    judge = judge_of(y, group)
+    assert (judge.n_groups(1), judge.n_groups(0)) == (2, 2)
+    decided = np.append(Y, np.zeros(9, int))
+    assert judge.values(decided[None])[0] == pytest.approx([9 / 89, 0.5, 0, 0])
+
+
+def test_a_gap_that_no_two_groups_tell_is_the_worst():
+    alone = judge_of(Y[:8], GROUP[:8]).values(Y[None, :8])[0]
+    assert alone == pytest.approx([0, 1 / 4, 1, 1])
+
+
+@pytest.mark.parametrize("decided", [np.zeros((1, 7), int), np.full((1, 80), 2)])
 def test_what_is_no_decision_is_refused(decided):
-    with pytest.raises(ValueError, match="8 decisions of 0 or 1"):
-        JUDGE.values(FIRST, decided)
+    with pytest.raises(ValueError, match="80 decisions of 0 or 1"):
+        JUDGE.values(decided)
 
 
 @pytest.mark.parametrize(
@@ -56,68 +64,88 @@ def test_what_is_no_decision_is_refused(decided):
         ([[0.1, 0.3], [0.2, 0.1]], (0.3 * 0.2 + 0.2 * 0.2) / 0.2),
         ([[0.1, 0.3], [0.2, 0.3]], 0.3 * 0.2 / 0.2),  # the second is dominated
         ([[0.4, 0.0], [0.1, 0.6]], 0),  # on the edge of the box, and beyond
+        # Three values: boxes of 3/4 x 1/2 x 1/2 and 1/2 x 1 x 1/2, which share 1/2 x 1/2 x 1/2.
+        ([[0.1, 0.25, 0.25], [0.2, 0.0, 0.25]], 3 / 16 + 1 / 4 - 1 / 8),
     ],
 )
 def test_score_is_the_share_of_the_box(values, expected):
     assert score(np.array(values, float), 0.4) == pytest.approx(expected)
 
 
-def test_points_are_chosen_on_validation_rows_and_scored_on_test_rows():
-    points = [
-        {"name": "chosen", "validation": [0.1, 0.1, 0.2], "test": [0.2, 0.25, 0.5]},
-        {"name": "lucky", "validation": [0.2, 0.2, 0.1], "test": [0.0, 0.0, 0.0]},
+def test_folds_are_matched_by_place():
+    first, second = [[0], [1], [0]], [[1, 0], [0, 1]]
+    found = match([[np.array(p) for p in first], [np.array(p) for p in second]])
+    np.testing.assert_array_equal(found, [[0, 1, 0], [1, 1, 0], [0, 0, 1]])
+
+
+def test_all_points_count_and_bounds_are_pooled():
+    half = np.arange(80) < 40
+    folds = [
+        Handed([Y[part], NOBODY[part]], {0.02: Y[part]}, [NOBODY[part]]) for part in (half, ~half)
     ]
-    assert counting(points, "dp").tolist() == [True, False]
-    assert counting(points, "tpr").tolist() == [True, True]
-    assert score_by_name(points, 0.4) == {"dp": 0.25, "tpr": 1.0}
+    found = judge_problem("dp", JUDGE, [Handed([Y, NOBODY], {0.02: NOBODY})])
+    assert found["points"] == [[0, 0.25], [0.375, 0]]
+    assert found["within"] == {"0.02": [0.375, 0]}
+    assert (found["n_points"], found["n_constant"]) == (2, 1)
+    assert found["hypervolume"] == pytest.approx(score(np.array(found["points"]), 3 / 8))
+    pooled = judge_problem("dp", JUDGE, folds)  # by what was asked for, not by place
+    assert pooled["points"] == [[0.375, 0]]
+    assert pooled["within"] == {"0.02": [0, 0.25]}
 
 
-def test_pooling_by_name_ignores_the_order_of_points():
-    fronts = [
-        [point("perfect", PERFECT), point("nobody", NOBODY)],
-        [point("nobody", NOBODY), point("perfect", PERFECT)],
-    ]
-    pooled = {p["name"]: p["test"] for p in pool_by_name(JUDGE, FOLDS, fronts)}
-    assert pooled == {"perfect": [0, 0.25, 0], "nobody": [0.375, 0, 0]}
+def test_both_gaps_at_once():
+    found = judge_problem("both", JUDGE, [Handed([Y, NOBODY])])
+    assert found["points"] == [[0, 0.25, 0], [0.375, 0, 0]]
+    assert found["hypervolume"] == pytest.approx(0.5)
 
 
-def test_pooling_by_bound_by_hand():
-    # From bound 1/4 on the first fold picks its perfect point. Together: error 3/16, dp gap 1/8,
-    # tpr gap 0. Below, and for the second fold always, nobody: error 3/8, which has no volume.
-    fronts = [[point("a", PERFECT), point("b", NOBODY)], [point("c", NOBODY)]]
-    found = score_by_bound(JUDGE, FOLDS, fronts, 3 / 8)
-    assert found == pytest.approx({"dp": 1 / 2 * 3 / 4, "tpr": 1 / 2})
-
-
-def test_pick():
-    errors, gaps = np.array([0.1, 0.2, 0.3]), np.array([0.4, 0.2, 0.1])
-    assert [pick(errors, gaps, bound) for bound in (0.05, 0.1, 0.3, 0.4)] == [2, 2, 1, 0]
+@pytest.mark.parametrize(("problem", "n"), [("dp", 0), ("dp", 17), ("both", 33)])
+def test_no_more_points_than_allowed(problem, n):
+    with pytest.raises(ValueError, match=f"hand out 1 to .* points for '{problem}', got {n}"):
+        judge_problem(problem, JUDGE, [Handed([Y] * n)])
 
 
 @pytest.fixture
-def truth(tiny):
-    """Fronts whose one point decides by the label."""
-    y = tiny.read_table("tiny")[0].y
-    splits = tiny.make_splits("tiny", 0)
-    return [[Point("truth", y[split.validation], y[split.test])] for split in splits]
+def few_rows(monkeypatch):
+    """The best front of fewer bounds and rows."""
+    from front import judge, made, tables
+
+    for module in (made, tables):
+        monkeypatch.setattr(module, "N_TEST", 1000)
+    monkeypatch.setattr(made, "BOUNDS", np.linspace(0, 0.5, 6))
+    monkeypatch.setattr(made, "PAIRS", np.linspace(0, 0.5, 3))
+    yield judge
+    made.best_values.cache_clear()
+    tables._read.cache_clear()
 
 
-def test_the_truth_has_no_error_and_no_tpr_gap(truth):
-    found = judge_points("tiny", 0, truth)
-    assert found["hypervolume"]["tpr"] == found["hypervolume_by_bound"]["tpr"] == 1
-    assert 0 < found["hypervolume"]["dp"] < 1
-    assert (found["pooled_by"], found["n_points"], found["n_constant"]) == ("name", 1, 0)
+def test_the_best_front_of_a_made_table_is_not_passed_by_the_bayes_rule(few_rows):
+    name = "made-uneven"
+    judge = make_judge(name, 0, needs_attribute=False)
+    bayes = judge.cells.sum(1)[:, 1] > 0.5
+    told = judge_problem("dp", judge, [Handed([bayes, np.zeros_like(bayes)])])
+    best = best_scores(name, judge.constant_error)
+    assert 0 < told["hypervolume"] < best["dp"] < 1
+    values = best_values(name)
+    assert values["dp"][-1, 0] == pytest.approx(judge.values(bayes[None])[0, 0])
+    assert (np.diff(values["dp"][:, 0]) <= 1e-9).all()
+    assert best["both"] <= best["dp"]
+    assert few_rows.COLUMNS["both"] == [0, 1, 2]
 
 
-def test_folds_with_other_names_are_pooled_by_bound(truth):
-    renamed = [[replace(p, name=str(fold)) for p in front] for fold, front in enumerate(truth)]
-    found = judge_points("tiny", 0, renamed)
-    assert found["pooled_by"] == "bound"
-    assert found["points"] == []
-    assert found["hypervolume"] == found["hypervolume_by_bound"]
+def test_known_probabilities_are_those_of_the_drawn_rows():
+    mixture = MIXTURES["made-even"]
+    data = mixture.draw(20_000, 1)
+    q = mixture.probabilities(data.X.to_numpy())
+    group = data.sensitive["group"].str[1:].astype(int).to_numpy()
+    likely = q[:, :, 1].sum(1)
+    for low in (0.1, 0.4, 0.7):  # labels come as often as they should
+        rows = (likely > low) & (likely < low + 0.2)
+        assert data.y[rows].mean() == pytest.approx(likely[rows].mean(), abs=0.02)
+    assert np.mean(q.sum(2).argmax(1) == group) > 0.5
+    np.testing.assert_allclose(q.sum(2).mean(0), mixture.shares.sum(1), atol=0.01)
 
 
-@pytest.mark.parametrize("n_points", [0, 2])
-def test_points_need_names_of_their_own(truth, n_points):
-    with pytest.raises(ValueError, match="at least one point"):
-        judge_points("tiny", 0, [front * n_points for front in truth])
+def test_who_reads_the_attribute_is_judged_given_the_group(few_rows):
+    given = few_rows.make_judge("made-even", 0, needs_attribute=True)
+    assert ((given.cells.sum(2) > 0).sum(1) == 1).all()

@@ -5,35 +5,43 @@ import time
 import pytest
 from front.records import Run
 from front.runner import Limits, run_all
-from rivals.common import Point, needs_attribute
+from rivals.common import Handed, mark
 
 
-def truth(_train, validation, test, _seed):
-    return [Point("truth", validation.y, test.y)]
+@mark()
+def truth(_rows, test, _seed):
+    yield "dp", Handed([test.y], {0.02: test.y})
+    yield "tpr", Handed([test.y])
 
 
-@needs_attribute
-def by_group(_train, validation, test, _seed):
-    return [Point("group 0", validation.group == 0, test.group == 0)]
+@mark(needs_attribute=True, encoding="numbers")
+def by_group(_rows, test, _seed):
+    yield "dp", Handed([test.group == 0])
 
 
-def raises(_train, _validation, _test, _seed):
+@mark()
+def raises(_rows, _test, _seed):
     raise RuntimeError("not today")
+    yield
 
 
-def dies(_train, _validation, _test, _seed):
+@mark()
+def dies(_rows, _test, _seed):
     os._exit(3)
+    yield
 
 
-def sleeps(_train, _validation, _test, _seed):
+@mark()
+def sleeps(_rows, _test, _seed):
     time.sleep(60)
+    yield
 
 
 METHODS = {f.__name__: f for f in (truth, by_group, raises, dies, sleeps)}
 
 
 def results(names, table="tiny", **limits):
-    runs = [Run(table, 0, name, "plain") for name in names]
+    runs = [Run(table, 0, name) for name in names]
     return {record["method"]: record for record in run_all(runs, METHODS, Limits(**limits))}
 
 
@@ -47,10 +55,13 @@ pytestmark = [
 @pytest.mark.parametrize("table", ["tiny", "tiny-one"])
 def test_a_run_leaves_a_whole_record(table):
     found = results(["truth", "by_group"], table)
-    assert found["truth"]["hypervolume"]["tpr"] == 1
-    assert found["by_group"]["hypervolume"]["dp"] == 0  # all of one group: the gap is 1
+    problems = found["truth"]["problems"]
+    assert [*problems] == ["dp", "tpr"]
+    assert problems["tpr"]["hypervolume"] == 1
+    assert problems["dp"]["within"]["0.02"][0] == 0
+    assert found["by_group"]["problems"]["dp"]["hypervolume"] == 0  # all of one group: the gap is 1
     assert [found[name]["needs_attribute"] for name in ("truth", "by_group")] == [False, True]
-    assert all({"machine", "seconds", "points", "encoding"} <= set(r) for r in found.values())
+    assert all({"machine", "seconds", "groups"} <= set(r) for r in found.values())
 
 
 def test_a_method_that_raises_or_dies_is_listed_and_others_go_on():
