@@ -526,6 +526,14 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "front_")
         return export_onnx(self.fitted_, self.point_, path, overwrite=overwrite)
 
+    def __sklearn_clone__(self) -> Self:
+        """An unfitted copy; a fitted ``init`` is shared, as a clone of it would not be fitted."""
+        without: Any = copy.copy(self)
+        without.init = None
+        made = BaseEstimator.__sklearn_clone__(without)
+        made.init = self.init
+        return made
+
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that missing values and categories are fine."""
         tags = super().__sklearn_tags__()

@@ -39,6 +39,8 @@ class Candidate:
     """What ranks (error, balanced error, cost, ...) and gaps, all minimised, all finite."""
     trivial: bool
     snapshot: HasMembers
+    stays: bool = False
+    """Whether it is shown in any case: the user's own model, beside which others are judged."""
 
 
 @final

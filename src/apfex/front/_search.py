@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -152,7 +152,7 @@ def make_front(found: SearchResult, settings: SearchSettings, favorable: int) ->
             f"{list(settings.criteria.names)} on the validation rows; lower learning_rate, or "
             "choose another criterion."
         )
-    chosen = _thin(_leading(candidates), settings)
+    chosen = _with_those_that_stay(_thin(_leading(candidates), settings), candidates, settings)
     base = next((c for c in chosen if not c.trivial), chosen[0])
     before = rows.count(base.decisions, favorable)
     points = [
@@ -209,6 +209,17 @@ def _thin(leading: Sequence[Candidate], settings: SearchSettings) -> list[Candid
         distances = np.abs(places[:, None] - places[taken]).max(2).min(1)
         taken.append(int(distances.argmax()))
     return [leading[place] for place in sorted(taken)]
+
+
+def _with_those_that_stay(
+    chosen: list[Candidate], candidates: Sequence[Candidate], settings: SearchSettings
+) -> list[Candidate]:
+    """The chosen ones and the user's own model, dominated or not, if there is room for two."""
+    staying = [c for c in candidates if c.stays and settings.n_points > 1]
+    others = [c for c in chosen if not any((c.values == s.values).all() for s in staying)]
+    room = replace(settings, n_points=settings.n_points - len(staying))
+    found = [*_thin(others, room), *staying] if staying else chosen
+    return sorted(found, key=lambda c: tuple(c.values))
 
 
 def _point(

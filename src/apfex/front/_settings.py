@@ -32,11 +32,13 @@ class SearchSettings:
         Of "mlp", "linear", "boosting"; empty where the user brings a model.
     factory : callable or None
         ``(n_features, n_outputs) -> nn.Module``.
+    estimator : classifier or None
+        Of the user's, unfitted; it learns the label.
     scoring : Scoring
         What points are ranked by.
     search : {"postprocess", "inprocess"}
         Postprocessing: decision rules on joint models. Inprocessing: a model for each point.
-    init : nn.Module, fitted XGBoost model or None
+    init : fitted model of the user's, or None
         The model that the search starts from.
 
     The others are those of :class:`~apfex.estimator.APFExClassifier`.
@@ -46,6 +48,7 @@ class SearchSettings:
     bounds: Mapping[str, float]
     models: tuple[str, ...]
     factory: Callable[[int, int], torch.nn.Module] | None
+    estimator: Any
     hidden: tuple[int, ...]
     scoring: Scoring
     max_error_increase: float | None
@@ -118,7 +121,8 @@ class SearchSettings:
     @property
     def dtype(self) -> torch.dtype:
         """What models count in: ours in float64, where the order of rows leaves no trace."""
-        return torch.float64 if self.factory is None and self.init is None else torch.float32
+        own = self.factory is None and (self.init is None or self.search == "postprocess")
+        return torch.float64 if own else torch.float32
 
     def gap_weights(self, n_members: int, n_groupings: int, **grid: Any) -> GapWeights:
         """Weights of the gaps for each of the members; one plain member without criteria."""
