@@ -9,8 +9,9 @@ import pytest
 import torch
 import xgboost
 from sklearn.base import clone
+from tests.estimator import trees as shared
 from tests.estimator.tables import DATA, FRESH
-from tests.estimator.trees import BY_NAME, base_of, fitted, trees
+from tests.estimator.trees import BY_NAME, base_of
 
 from apfex.metrics import accuracy, dp_gap
 
@@ -22,6 +23,15 @@ def categorical(X, order=None):
         for name in ("town", "noise_2")
     }
     return X.astype(levels)
+
+
+def trees(**changes: Any):
+    """Members that start from a model, unless another search is asked for."""
+    return shared.trees(**{"search": "inprocess", **changes})
+
+
+def fitted(X: Any, y: Any = DATA.y, **changes: Any):
+    return trees(**changes).fit(X, y, sensitive_features=DATA.sensitive)
 
 
 NUMBERS, FRESH_NUMBERS = (X.select_dtypes("number") for X in (DATA.X, FRESH.X))
@@ -116,12 +126,11 @@ class TestInit:
         with pytest.raises(ValueError, match="init must score X as it did"):
             trees(init=MODEL).fit(X, DATA.y[order], sensitive_features=DATA.sensitive.iloc[order])
 
-    def test_a_clone_of_a_classifier_says_what_to_give_instead(self):
-        clf: Any = clone(trees(init=MODEL))
-        with pytest.raises(ValueError, match="get_booster"):
-            clf.fit(CATEGORIES, DATA.y, sensitive_features=DATA.sensitive)
-        kept: Any = clone(trees(init=MODEL.get_booster()))
-        kept.fit(CATEGORIES, DATA.y, sensitive_features=DATA.sensitive)
+    @pytest.mark.parametrize("init", [MODEL, MODEL.get_booster()], ids=["classifier", "booster"])
+    def test_a_clone_keeps_the_fitted_model(self, init):
+        clf: Any = clone(trees(init=init))
+        assert clf.init is init
+        clf.fit(CATEGORIES, DATA.y, sensitive_features=DATA.sensitive)
 
     def test_a_pickle_holds_the_model(self):
         clf = fitted(CATEGORIES, init=MODEL)
@@ -207,8 +216,6 @@ class TestInit:
             clf.fit(X, y, sensitive_features=DATA.sensitive)
         assert not hasattr(clf, "front_")
 
-    def test_it_needs_members_and_trees(self):
-        with pytest.raises(ValueError, match="search must be 'inprocess' or 'auto' with init"):
-            fitted(CATEGORIES, init=MODEL, search="postprocess")
+    def test_members_need_trees_to_start_from(self):
         with pytest.raises(ValueError, match="XGBoost model goes with model='boosting'"):
             fitted(CATEGORIES, init=MODEL, model="mlp")

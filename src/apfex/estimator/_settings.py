@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import torch
 
+from apfex.estimator._user_model import check_estimator, check_init, is_estimator
 from apfex.front import Criteria, Rows, Scoring, SearchSettings, scorer_of
 from apfex.models import thread_count
 from apfex.persistence import NotStored
@@ -33,18 +34,21 @@ def read_settings(given: APFExClassifier) -> SearchSettings:
     _check_stored(given)
     _check_choices(given)
     criteria = Criteria.of(given.criteria)
-    models = _read_models(given)
-    monotone = _read_monotone(given, models)
+    monotone = _read_monotone(given)
+    search = _read_search(given, monotone)
+    models = _read_models(given, search)
+    _check_search(given, models, search, monotone)
     settings = SearchSettings(
         criteria=criteria,
         bounds=read_bounds(given.max_gap, criteria.names),
         models=models,
         factory=None if models else given.model,
+        estimator=given.model if is_estimator(given.model) else None,
         hidden=() if "linear" in models else _read_hidden(given.hidden),
         scoring=_read_scoring(given),
         max_error_increase=read_increase(given.max_error_increase),
         n_threads=1,  # until the rows are known
-        search=_read_search(given, models),
+        search=search,
         init=given.init,
         strategies=read_strategies(given.strategy),
         group_thresholds=given.group_thresholds,
@@ -177,17 +181,25 @@ def _check_stored(given: APFExClassifier) -> None:
             value()
 
 
-def _read_models(given: APFExClassifier) -> tuple[str, ...]:
-    """Names of the models, one or several."""
+def _read_models(
+    given: APFExClassifier, search: Literal["postprocess", "inprocess"]
+) -> tuple[str, ...]:
+    """Names of the models, one or several; trees tell the group beside a model of the user's."""
+    if is_estimator(given.model):
+        check_estimator(given)
+        return ("boosting",)
     if callable(given.model):
         return ()
+    if given.init is not None and search == "postprocess":
+        return ("boosting",)
     named = (given.model,) if isinstance(given.model, str) else given.model
     known = ("mlp", "linear", "boosting")
     models = tuple(named) if isinstance(named, Sequence) else (named,)
     distinct = len({str(model) for model in models}) == len(models) > 0
     if not distinct or not all(model in known for model in models):
         raise ValueError(
-            f"model must be of {list(known)}, a tuple of them, or a factory, got {given.model!r}."
+            f"model must be of {list(known)}, a tuple of them, a classifier of scikit-learn's "
+            f"form, or a factory, got {given.model!r}."
         )
     if {"mlp", "linear"} <= set(models):
         raise ValueError(
@@ -202,7 +214,7 @@ def _read_models(given: APFExClassifier) -> tuple[str, ...]:
     return models
 
 
-def _read_monotone(given: APFExClassifier, models: tuple[str, ...]) -> dict[str, int]:
+def _read_monotone(given: APFExClassifier) -> dict[str, int]:
     if not isinstance(given.monotone_constraints or {}, Mapping):
         raise ValueError(
             "monotone_constraints must map columns to -1, 0 or 1, got "
@@ -212,23 +224,16 @@ def _read_monotone(given: APFExClassifier, models: tuple[str, ...]) -> dict[str,
     wrong = {name: sign for name, sign in found.items() if sign not in (-1, 0, 1)}
     if wrong:
         raise ValueError(f"monotone_constraints must be of -1, 0 and 1, got {wrong}.")
-    if any(found.values()) and models != ("boosting",):
-        raise ValueError(
-            f"monotone_constraints must be None unless model is 'boosting', got {found} with "
-            f"model={given.model!r}."
-        )
     return found
 
 
 def _read_search(
-    given: APFExClassifier, models: tuple[str, ...]
+    given: APFExClassifier, monotone: Mapping[str, int]
 ) -> Literal["postprocess", "inprocess"]:
-    """Rules need models of our own; a factory or a start is trained as it is."""
-    _check_init(given, models)
+    """Rules decide by probabilities of the label; a factory is trained as it is."""
     reasons = {
-        "init": given.init is not None,
-        "a factory as model": callable(given.model),
-        "monotone_constraints": any((given.monotone_constraints or {}).values()),
+        "a factory as model": callable(given.model) and not is_estimator(given.model),
+        "monotone_constraints": any(monotone.values()),
     }
     reason = next((what for what, holds in reasons.items() if holds), None)
     if given.search == "postprocess" and reason:
@@ -237,6 +242,19 @@ def _read_search(
             "by models of their own, and by a guess of the group."
         )
     search = "inprocess" if reason or given.search == "inprocess" else "postprocess"
+    check_init(given, search)
+    return search
+
+
+def _check_search(
+    given: APFExClassifier, models: tuple[str, ...], search: str, monotone: Mapping[str, int]
+) -> None:
+    """Refuse arguments that the search does not have."""
+    if any(monotone.values()) and (models != ("boosting",) or is_estimator(given.model)):
+        raise ValueError(
+            f"monotone_constraints must be None unless model is 'boosting', got {dict(monotone)} "
+            f"with model={given.model!r}."
+        )
     if search == "inprocess":
         _check_members(given, models)
     elif given.validation == "cross" and given.bins == "tree" and models != ("boosting",):
@@ -249,23 +267,6 @@ def _read_search(
             f"patience must be None for rules, got {given.patience}: their models are trained "
             "to the end. Use search='inprocess'."
         )
-    return search
-
-
-def _check_init(given: APFExClassifier, models: tuple[str, ...]) -> None:
-    if given.init is None:
-        return
-    if models == ("boosting",):
-        if not hasattr(given.init, "inplace_predict") and not hasattr(given.init, "get_booster"):
-            raise ValueError(
-                "init must be a fitted XGBoost model for model='boosting', got "
-                f"{type(given.init).__name__}."
-            )
-    elif not isinstance(given.init, torch.nn.Module):
-        raise ValueError(
-            f"init must be a fitted torch.nn.Module or None, got {type(given.init).__name__}; a "
-            "fitted XGBoost model goes with model='boosting'."
-        )
 
 
 def _check_members(given: APFExClassifier, models: tuple[str, ...]) -> None:
@@ -273,17 +274,17 @@ def _check_members(given: APFExClassifier, models: tuple[str, ...]) -> None:
         if getattr(given, name) is not None:
             raise ValueError(
                 f"{name} must be None for members, got {getattr(given, name)!r}: only rules are "
-                "fitted by it. Use search='postprocess', without init, or scoring."
+                "fitted by it. Use search='postprocess', or scoring."
             )
     if len(models) > 1:
         raise ValueError(
             f"model must be a single one for members, got {given.model!r}; use "
-            "search='postprocess', without init, to have several."
+            "search='postprocess' to have several."
         )
     if given.group_thresholds:
         raise ValueError(
             "group_thresholds must be False for members, got True: only rules have them. "
-            "Leave search, init and model at their defaults."
+            "Leave search at its default, and give no factory as model."
         )
     if given.validation == "cross":
         raise ValueError(

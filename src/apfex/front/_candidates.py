@@ -41,6 +41,8 @@ class Candidate:
     """The same, by which it is compared with others: of rows that need not be the same."""
     trivial: bool
     snapshot: HasMembers
+    stays: bool = False
+    """Whether it is shown in any case: the user's own model, beside which others are judged."""
 
 
 @final

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from apfex.front._point import Point
-from apfex.models import BoostedModel, RuleModel, calibrate, given_groups
+from apfex.models import BoostedModel, InitModel, RuleModel, calibrate, given_groups
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -331,7 +331,7 @@ def probabilities_in_chunks(
     model: nn.Module, x: Tensor, groups: Tensor | None, dtype: torch.dtype
 ) -> Tensor:
     """Probabilities of the label [n, c] by a model, float64; those of scores are not calibrated."""
-    if isinstance(model, RuleModel):
+    if isinstance(model, RuleModel | InitModel):
         parts = [part.split(_CHUNK) for part in ((x,) if groups is None else (x, groups))]
         with torch.no_grad():
             found = [

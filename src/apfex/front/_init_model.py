@@ -64,7 +64,7 @@ class InitColumns(_NamedColumns):
     @staticmethod
     def of(X: Any) -> InitColumns:
         """Remember the categories of a table."""
-        frame = _as_frame(X)
+        frame = as_frame(X)
         if frame is None:
             return InitColumns([f"x{place}" for place in range(np.shape(X)[1])], {})
         levels = {
@@ -85,7 +85,7 @@ class InitColumns(_NamedColumns):
 
     def transform(self, X: Any) -> np.ndarray:
         """Rows as float32 [n, d]; what is missing, or a level not seen before, is NaN."""
-        frame = _as_frame(X)
+        frame = as_frame(X)
         columns = (
             list(np.asarray(X).T)
             if frame is None
@@ -274,6 +274,7 @@ def _codes(column: np.ndarray, levels: Sequence[Any]) -> np.ndarray:
     return np.array([place.get(value, np.nan) for value in column.tolist()], dtype=np.float32)
 
 
-def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
+def as_frame(X: Any) -> nw.DataFrame[Any] | None:
+    """A table of any library in narwhals' form; None for an array."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None

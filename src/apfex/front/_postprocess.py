@@ -11,17 +11,22 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from apfex.front._candidates import SearchResult, decisions_of, evaluate
+from apfex.front._candidates import (
+    Candidate,
+    SearchResult,
+    decisions_of,
+    evaluate,
+    evaluate_scores,
+)
 from apfex.front._criteria import check_measurable
+from apfex.front._model_encoder import ModelEncoder, PreparedRows, prepare_rows
 from apfex.front._progress import Show, progress
 from apfex.front._rows import (
     Rows,
     TableEncoders,
     ValidationRows,
     check_enough,
-    deal,
     encode,
-    fit_encoders,
     split,
     strata,
 )
@@ -30,7 +35,7 @@ from apfex.groups import grouping_name
 from apfex.models import (
     Aims,
     ExploredRules,
-    JointLearner,
+    InitModel,
     JointModel,
     JointRows,
     OutOfFoldPredictions,
@@ -55,11 +60,10 @@ def search_rules(rows: Rows, settings: SearchSettings, seed: int) -> SearchResul
     parts = (everything, everything) if crosses else split(rows, settings.validation_fraction, seed)
     validation = rows.validation(parts[1])
     check_measurable(validation, settings.criteria)
-    encoder = fit_encoders(rows, parts[0], settings)
-    learners = encoder.learners(settings, len(parts[0]), seed)
-    steps = sum(learner.steps for learner in learners)
+    prepared = prepare_rows(rows, parts[0], settings, seed)
+    steps = prepared.steps
     with progress(settings.verbose, steps, settings.figures) as show:
-        fitted = _JointFit.to(rows, parts[0], encoder, learners, settings, seed, show)
+        fitted = _JointFit.to(rows, parts[0], prepared, settings, seed, show)
         explored = fitted.explore()
         rules = explored.rules
         if settings.positive_rate is not None:
@@ -76,7 +80,11 @@ def search_rules(rows: Rows, settings: SearchSettings, seed: int) -> SearchResul
         taken, is_finite = explored.steps[look].numpy(), np.full(b, fitted.is_finite())
         rule_set = RuleSet(fitted.model, rules[look])
         candidates += evaluated.part(look).candidates(taken, rule_set, is_finite, ranks[look])
-    return SearchResult(candidates, validation, encoder, explored.trace, fitted.objectives(rows))
+    if fitted.starts_from_init:
+        candidates = [c for c in candidates if c.member]  # the first one is in its place
+        candidates += fitted.init_candidate(rows, parts[1], validation)
+    encoder, objectives = prepared.encoder, fitted.objectives(rows)
+    return SearchResult(candidates, validation, encoder, explored.trace, objectives)
 
 
 @final
@@ -93,11 +101,24 @@ class RuleSet:
         return RuleModel(self.model, self.rules[index])
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class _InitMember:
+    """The user's own model, in the place of the rule without gaps."""
+
+    model: InitModel
+
+    def member(self, index: int) -> nn.Module:
+        """The model, wherever it stands."""
+        del index
+        return self.model
+
+
 @dataclass(frozen=True, eq=False)
 class _JointFit:
     """What the rules of one fit are made from."""
 
-    encoder: TableEncoders
+    encoder: TableEncoders | ModelEncoder
     model: JointModel
     predictions: OutOfFoldPredictions
     folds: Tensor
@@ -110,26 +131,27 @@ class _JointFit:
     def to(
         rows: Rows,
         part: np.ndarray,
-        encoder: TableEncoders,
-        learners: Sequence[JointLearner],
+        prepared: PreparedRows,
         settings: SearchSettings,
         seed: int,
         show: Show,
     ) -> _JointFit:
         """Train the models on some of the rows."""
-        x = encode(encoder, rows, part, settings)
+        x = prepared.x
         targets = torch.from_numpy(strata(rows)[part]).to(x.device)
-        folds = torch.from_numpy(deal(strata(rows)[part], settings.n_folds, seed)).to(x.device)
+        folds = torch.from_numpy(prepared.folds).to(x.device)
         weight = rows.sample_weight
         weight = None if weight is None else torch.from_numpy(weight[part]).to(x)
         shape = (1 if rows.crossing is None else len(rows.crossing), len(rows.classes))
         done = count(1)
         model, out_of_fold = fit_joint_model(
-            JointRows(x, targets, shape, folds, weight), learners, lambda: show(next(done), [])
+            JointRows(x, targets, shape, folds, weight),
+            prepared.learners,
+            lambda: show(next(done), []),
         )
         predictions = OutOfFoldPredictions(out_of_fold, targets, weight)
         return _JointFit(
-            encoder,
+            prepared.encoder,
             model,
             predictions.given_groups() if settings.group_thresholds else predictions,
             folds,
@@ -215,6 +237,29 @@ class _JointFit:
         assert rate is not None
         weight = torch.from_numpy(rows.validation(part).weight).to(q)
         return rules_at_rate(rules, q, weight / weight.sum(), rate)
+
+    @property
+    def starts_from_init(self) -> bool:
+        """Whether the user's own model takes the place of the rule without gaps.
+
+        With costs, or a fixed share of favorable decisions, that rule decides otherwise.
+        """
+        shares = self.predictions.label_shares()
+        costs = self.settings.scoring.costs_of(shares)
+        return self.settings.init is not None and costs is None and not self.settings.positive_rate
+
+    def init_candidate(
+        self, rows: Rows, part: np.ndarray, validation: ValidationRows
+    ) -> list[Candidate]:
+        """The user's own model as it decides, if its gaps can be measured."""
+        assert isinstance(self.encoder, ModelEncoder)
+        model = self.encoder.init_model(self.model)
+        scores = model(encode(self.encoder, rows, part, self.settings))
+        scores = scores.squeeze(1) if scores.shape[1] == 1 else scores
+        found, _ = evaluate_scores(
+            scores.unsqueeze(0), np.zeros(1, int), validation, self.settings, _InitMember(model)
+        )
+        return [replace(candidate, stays=True) for candidate in found]
 
     def decide(self, rules: Tensor, rows: Rows, part: np.ndarray) -> Tensor:
         """Decisions [b, n] on other rows."""

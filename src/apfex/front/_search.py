@@ -152,7 +152,7 @@ def make_front(found: SearchResult, settings: SearchSettings, favorable: int) ->
             f"{list(settings.criteria.names)} on the validation rows; lower learning_rate, or "
             "choose another criterion."
         )
-    chosen = _thin(_leading(candidates), _asked_for(candidates, settings), settings)
+    chosen = _thin(_leading(candidates), _those_that_stay(candidates, settings), settings)
     chosen.sort(key=lambda candidate: tuple(candidate.values))
     base = next((c for c in chosen if not c.trivial), chosen[0])
     before = rows.count(base.decisions, favorable)
@@ -194,19 +194,19 @@ def _undominated(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _thin(
-    leading: Sequence[Candidate], asked: Candidate | None, settings: SearchSettings
+    leading: Sequence[Candidate], staying: Sequence[Candidate], settings: SearchSettings
 ) -> list[Candidate]:
-    """At most ``n_points``: the most accurate one, the one asked for, and what adds most to both.
+    """At most ``n_points``: those that stay, the most accurate one, and what adds most to them.
 
     Others are taken one after the other, whichever adds most to the volume that those taken
     dominate, in the loss and all gaps at once.
     """
-    pool = [*leading, *([] if asked is None or asked in leading else [asked])]
+    pool = list(dict.fromkeys([*staying, *leading]))
     if len(pool) <= settings.n_points:
         return pool
     values = np.stack([candidate.ranks for candidate in pool])
     worst = values.max(0) + 0.1 * np.ptp(values, axis=0) + 1e-9
-    taken = list(dict.fromkeys(pool.index(c) for c in (asked, pool[0]) if c is not None))
+    taken = list(dict.fromkeys(pool.index(c) for c in (*staying, leading[0])))
     while len(taken) < settings.n_points:
         rest = [place for place in range(len(pool)) if place not in taken]
         volumes = [hypervolume(values[[*taken, place]], worst) for place in rest]
@@ -214,15 +214,17 @@ def _thin(
     return [pool[place] for place in taken[: settings.n_points]]
 
 
-def _asked_for(candidates: Sequence[Candidate], settings: SearchSettings) -> Candidate | None:
-    """The best one within the bounds, if there is one.
+def _those_that_stay(candidates: Sequence[Candidate], settings: SearchSettings) -> list[Candidate]:
+    """The best one within the bounds, and the user's own model if there is room for two.
 
     Rather one that is within them by both measures: by the validation rows alone many are by luck.
     """
     limits = [settings.bounds.get(name, np.inf) for name in settings.criteria.names]
     usable = [c for c in candidates if not c.trivial and (c.values[1:] <= limits).all()]
     sure = [c for c in usable if (c.ranks[1:] <= limits).all()]
-    return min(sure or usable, key=lambda c: tuple(c.ranks), default=None)
+    asked = sorted(sure or usable, key=lambda c: tuple(c.ranks))[:1]
+    own = [c for c in candidates if c.stays and settings.n_points > 1]
+    return list(dict.fromkeys([*asked, *own]))
 
 
 def _point(

@@ -33,11 +33,13 @@ class SearchSettings:
         Of "mlp", "linear", "boosting"; empty where the user brings a model.
     factory : callable or None
         ``(n_features, n_outputs) -> nn.Module``.
+    estimator : classifier or None
+        Of the user's, unfitted; it learns the label.
     scoring : Scoring
         What points are ranked by.
     search : {"postprocess", "inprocess"}
         Postprocessing: decision rules on joint models. Inprocessing: a model for each point.
-    init : nn.Module, fitted XGBoost model or None
+    init : fitted model of the user's, or None
         The model that the search starts from.
     strategies : tuple of Strategy
         What decides where members go; they are dealt to them in turn.
@@ -49,6 +51,7 @@ class SearchSettings:
     bounds: Mapping[str, float]
     models: tuple[str, ...]
     factory: Callable[[int, int], torch.nn.Module] | None
+    estimator: Any
     hidden: tuple[int, ...]
     scoring: Scoring
     max_error_increase: float | None
@@ -122,7 +125,8 @@ class SearchSettings:
     @property
     def dtype(self) -> torch.dtype:
         """What models count in: ours in float64, where the order of rows leaves no trace."""
-        return torch.float64 if self.factory is None and self.init is None else torch.float32
+        own = self.factory is None and (self.init is None or self.search == "postprocess")
+        return torch.float64 if own else torch.float32
 
     def aims(self, n_groupings: int) -> Aims:
         """Where members are to go; one plain member without criteria."""

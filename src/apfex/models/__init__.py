@@ -19,6 +19,7 @@ from apfex.models._joint_model import (
     fit_joint_model,
     given_groups,
 )
+from apfex.models._label_columns import InitModel, LabelColumnsLearner, LabelColumnsModel
 from apfex.models._penalized_loss import GapWeights, PenalizedLoss, weight_grid
 from apfex.models._rows import JointRows, TrainingRows
 from apfex.models._rule_model import RuleModel, rule_scores, rules_at_rate

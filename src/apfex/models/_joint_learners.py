@@ -124,9 +124,14 @@ class JointTrees(nn.Module):
         labels = _log_probabilities(self.label(x))
         if self.group is None:
             return labels
-        with_label = (_with_column(x, x.new_full((len(x),), y)) for y in range(self.shape[1]))
-        groups = [_log_probabilities(self.group(inputs)) for inputs in with_label]
-        return (labels.unsqueeze(1) + torch.stack(groups, 2)).flatten(1)
+        groups = log_groups_given_labels(self.group, x, self.shape[1])
+        return (labels.unsqueeze(1) + groups).flatten(1)
+
+
+def log_groups_given_labels(group: Trees, x: Tensor, n_classes: int) -> Tensor:
+    """Log-probabilities [n, k, c] of the group given each label, by trees that take both."""
+    with_label = (_with_column(x, x.new_full((len(x),), y)) for y in range(n_classes))
+    return torch.stack([_log_probabilities(group(inputs)) for inputs in with_label], 2)
 
 
 @final
@@ -165,17 +170,9 @@ class TreeLearner:
     def fit(self, rows: JointRows, on_step: Callable[[], None]) -> tuple[list[nn.Module], Tensor]:
         """Grow trees for each fold; return them and out-of-fold probabilities [n, k * c]."""
         (k, c), x = rows.shape, rows.x
-        labels, groups = rows.targets % c, rows.targets // c
-        with_label = _with_column(x, labels.to(x))
-        types = [*self.feature_types, "q" if c == 2 else "c"]
-        of_label = self._boost(rows, x, self.feature_types, labels, c, self.settings, on_step)
-        of_group: Sequence[Trees | None] = [None] * rows.n_folds
-        if k > 1:
-            settings = self.settings.for_groups()
-            of_group = self._boost(rows, with_label, types, groups, k, settings, on_step)
-        else:
-            for _ in of_group:
-                on_step()
+        labels, types = rows.targets % c, self.feature_types
+        of_label = self._boost(rows, x, types, labels, c, self.settings, on_step)
+        of_group = self.fit_groups(rows, on_step)
         models: list[nn.Module] = [
             JointTrees(label, group, rows.shape)
             for label, group in zip(of_label, of_group, strict=True)
@@ -185,6 +182,19 @@ class TreeLearner:
             own = rows.folds == fold
             out_of_fold[own] = model(x[own]).exp()
         return models, out_of_fold
+
+    def fit_groups(self, rows: JointRows, on_step: Callable[[], None]) -> Sequence[Trees | None]:
+        """Grow trees of the group given the label, for each fold; None where there is one group."""
+        k, c = rows.shape
+        if k == 1:
+            for _ in range(rows.n_folds):
+                on_step()
+            return [None] * rows.n_folds
+        labels, groups = rows.targets % c, rows.targets // c
+        with_label = _with_column(rows.x, labels.to(rows.x))
+        types = [*self.feature_types, "q" if c == 2 else "c"]
+        settings = self.settings.for_groups()
+        return self._boost(rows, with_label, types, groups, k, settings, on_step)
 
     def _boost(
         self,

@@ -1,0 +1,166 @@
+"""A user's unfitted classifier, cloned and fitted once for each fold."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import has_fit_parameter
+
+from apfex.front._label_models import EstimatorModel, first_line
+from apfex.front._rows import Rows
+from apfex.tables import TableEncoder
+
+_TAKE_CATEGORIES = ("lightgbm", "xgboost", "sklearn.ensemble._hist_gradient_boosting")
+"""Packages whose classifiers split on the categories of pandas, but do not read text."""
+_TAKE_TABLES = (*_TAKE_CATEGORIES, "catboost", "tabpfn")
+"""Packages whose classifiers take categories and missing values as they are."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TextAsCategories:
+    """A pandas table whose columns of text are categories; others stay as they are.
+
+    Attributes
+    ----------
+    levels : mapping from column to levels
+        A level that is not among them is missing.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"town": ["Bern", "Basel", "Bern"], "age": [1, 2, 3]})
+    >>> list(TextAsCategories.fit(frame).transform(frame)["town"].cat.categories)
+    ['Basel', 'Bern']
+    """
+
+    levels: Mapping[str, Sequence[Any]]
+
+    @staticmethod
+    def fit(X: pd.DataFrame) -> TextAsCategories:
+        """Remember the levels of the columns of text."""
+        texts = [name for name in X.columns if _is_text(X[name])]
+        return TextAsCategories({n: sorted(X[n].dropna().unique(), key=str) for n in texts})
+
+    def transform(self, X: pd.DataFrame) -> pd.DataFrame:
+        """The table with categories."""
+        found = {
+            name: pd.Categorical(X[name].astype(object).where(X[name].isin(levels)), levels)
+            for name, levels in self.levels.items()
+        }
+        return X.assign(**found)
+
+
+def _is_text(column: Any) -> bool:
+    return pd.api.types.is_object_dtype(column) or pd.api.types.is_string_dtype(column)
+
+
+Inputs = TableEncoder | TextAsCategories | None
+"""How a classifier gets the table; None: as it is."""
+
+
+def fit_inputs(model: Any, X: Any) -> Inputs:
+    """How a classifier wants a table: as it is, with categories for text, or as numbers.
+
+    A pipeline, and whatever contains one, brings its own preprocessing and gets the table as it is.
+    So do boosted trees that take categories themselves, but where they read no text it becomes
+    categories. All others get numbers: standardised, one-hot, nothing missing.
+    """
+    parts = [model, *_parameters(model).values()]
+    if any(isinstance(part, Pipeline | ColumnTransformer) for part in parts):
+        return None
+    homes = [type(part).__module__ for part in parts]
+    if not any(home.startswith(_TAKE_TABLES) for home in homes):
+        return TableEncoder().fit(X)
+    if isinstance(X, pd.DataFrame) and any(home.startswith(_TAKE_CATEGORIES) for home in homes):
+        return TextAsCategories.fit(X)
+    return None
+
+
+def cross_fit(
+    model: Any, rows: Rows, part: np.ndarray, folds: np.ndarray, inputs: Inputs, seed: int
+) -> list[EstimatorModel]:
+    """Fit a clone for each fold, without the rows of that fold.
+
+    Parameters
+    ----------
+    model : classifier
+        Unfitted; it is not changed.
+    rows : Rows
+    part : int array of shape [n]
+        Places of the rows to learn from.
+    folds : int array of shape [n]
+    inputs : TableEncoder, TextAsCategories or None
+    seed : int
+        Of clones whose ``random_state`` is None.
+    """
+    X = rows.take(part)
+    X = X if inputs is None else inputs.transform(X)
+    weighting = _weight_argument(model)
+    if rows.sample_weight is not None and weighting is None:
+        warnings.warn(
+            f"sample_weight is not taken by fit of {type(model).__name__}: the model learns from "
+            "all rows alike, and only calibration, rules and figures are weighted.",
+            stacklevel=6,
+        )
+    found = []
+    for fold in range(int(folds.max()) + 1):
+        own = np.flatnonzero(folds != fold)
+        weight = None if rows.sample_weight is None else rows.sample_weight[part[own]]
+        given = {} if weight is None or weighting is None else {weighting: weight}
+        made = _seeded(clone(model), [seed, fold])
+        found.append(_fit(made, _safe_indexing(X, own), rows.y[part[own]], rows.classes, given))
+    return found
+
+
+def _fit(made: Any, X: Any, codes: np.ndarray, classes: np.ndarray, given: Any) -> EstimatorModel:
+    name, there = type(made).__name__, np.unique(codes)
+    # XGBoost knows no labels but 0, 1, ...
+    counted = type(made).__module__.startswith("xgboost")
+    labels = np.searchsorted(there, codes) if counted else classes[codes]
+    try:
+        made.fit(X, labels, **given)
+        known = np.asarray(made.classes_).tolist()
+    except Exception as error:
+        raise ValueError(
+            f"model must be such that it can be fitted to X and y, got {name}, which fails "
+            f"({first_line(error)}); put what it needs before it, in a Pipeline."
+        ) from error
+    wanted = classes[there].tolist()
+    places = there if counted else [int(there[wanted.index(label)]) for label in known]
+    return EstimatorModel(made, tuple(map(int, places)), len(classes), "model")
+
+
+def _weight_argument(model: Any) -> str | None:
+    """Name by which ``fit`` takes weights of rows, if it does."""
+    if isinstance(model, GridSearchCV | RandomizedSearchCV):
+        return _weight_argument(model.estimator)
+    if isinstance(model, Pipeline):
+        name, last = model.steps[-1]
+        inner = _weight_argument(last)
+        return None if inner is None else f"{name}__{inner}"
+    return "sample_weight" if has_fit_parameter(model, "sample_weight") else None
+
+
+def _seeded(made: Any, seed: Sequence[int]) -> Any:
+    """Give seeds to what would draw its own."""
+    generator = np.random.default_rng(seed)
+    names = sorted(
+        name
+        for name, value in _parameters(made).items()
+        if value is None and name.split("__")[-1] == "random_state"
+    )
+    return made.set_params(**{name: int(generator.integers(2**31)) for name in names})
+
+
+def _parameters(model: Any) -> dict[str, Any]:
+    return model.get_params(deep=True) if hasattr(model, "get_params") else {}
