@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from apfex.groups import Groups
+from apfex.objectives._fused import Recipe, can_fuse, fused_loss
 from apfex.rates import GroupIndex
 
 
@@ -53,9 +54,20 @@ class BatchObjective(ABC):
         batch = check_batch(scores, y, sample_weight)
         return self.evaluate(batch, group_reader(self)(groups, scores.shape[0]))
 
-    @abstractmethod
     def evaluate(self, batch: Batch, index: GroupIndex | None) -> Tensor:
         """Return the loss of a checked batch."""
+        recipe = self.recipe(index)
+        if recipe is None or recipe.gap is None or not can_fuse(batch):
+            return self.define(batch, index)
+        return fused_loss(batch, recipe)
+
+    @abstractmethod
+    def define(self, batch: Batch, index: GroupIndex | None) -> Tensor:
+        """Return the loss by its definition, for any scores, groups and device."""
+
+    def recipe(self, index: GroupIndex | None) -> Recipe | None:  # noqa: ARG002
+        """How the loss of binary scores is put together; None where it has to be defined."""
+        return None
 
 
 @final

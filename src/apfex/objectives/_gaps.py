@@ -129,7 +129,14 @@ def gaps_of_counts(
     >>> gaps
     tensor([0.5000])
     """
-    few = small(counts)
+    gaps, slopes = few_gaps(small(counts), rates, aggregate, min_count)
+    return _like(gaps, counts), _like(slopes, counts)
+
+
+def few_gaps(
+    few: Array, rates: tuple[RateName, ...], aggregate: Aggregate, min_count: float
+) -> tuple[Array, Array]:
+    """The same from and to float64 arrays, of numpy on a CPU."""
     coefficients = _coefficients(rates)  # [4, 2 r]
     # NaN scores must give NaN gaps, instead of groups that seem to be empty.
     poison = 0.0 * few.sum(-1).sum(-1)[..., None]
@@ -142,7 +149,7 @@ def gaps_of_counts(
     gaps, *slopes = gap_and_slopes(sums[..., :r, :], sums[..., r:, :], aggregate, min_count)
     numerators, denominators = coefficients.T[:r, None], coefficients.T[r:, None]
     by_counts = slopes[0][..., None] * numerators + slopes[1][..., None] * denominators
-    return _like(gaps + poison, counts), _like(by_counts, counts)
+    return gaps + poison, by_counts
 
 
 @cache

@@ -25,7 +25,7 @@ TEMPERATURE = 0.02
 """Of the smooth maximum, see ``smooth_max``."""
 _TINY = 1e-12
 """Keeps the slope of the root mean square finite at parity."""
-_MOST_CROSSED = 32
+MOST_CROSSED = 32
 """Up to this many groups the k x k differences are taken as they are; beyond, prefix sums."""
 
 
@@ -71,7 +71,7 @@ def _mean(xp: ModuleType, v: Array, known: Array, count: Array) -> tuple[Array, 
 
 
 def _smooth_mean(xp: ModuleType, v: Array, known: Array, count: Array) -> tuple[Array, Array]:
-    if v.shape[-1] <= _MOST_CROSSED:
+    if v.shape[-1] <= MOST_CROSSED:
         total, slope = _crossed(xp, v, known)
     else:
         total, slope = _prefix_sums(xp, v, known, count)

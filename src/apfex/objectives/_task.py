@@ -11,6 +11,7 @@ from torch import Tensor
 
 from apfex.groups import Groups
 from apfex.objectives._base import Batch, BatchObjective, check_batch
+from apfex.objectives._fused import Recipe
 from apfex.rates import GroupIndex
 
 
@@ -41,9 +42,13 @@ class CrossEntropy(_TaskLoss):
     tensor(0.6931)
     """
 
-    def evaluate(self, batch: Batch, index: GroupIndex | None = None) -> Tensor:  # noqa: ARG002
-        """Return the loss of a checked batch."""
+    def define(self, batch: Batch, index: GroupIndex | None = None) -> Tensor:  # noqa: ARG002
+        """Return the loss by its definition."""
         return batch.cross_entropy
+
+    def recipe(self, index: GroupIndex | None) -> Recipe:  # noqa: ARG002
+        """How the loss of binary scores is put together."""
+        return Recipe(cross_entropy=1.0)
 
     def _of_rows(self, batch: Batch) -> Tensor:
         """Loss of each row of a checked batch, shape [n]."""
@@ -66,9 +71,13 @@ class SquaredError(_TaskLoss):
     tensor(0.2500)
     """
 
-    def evaluate(self, batch: Batch, index: GroupIndex | None = None) -> Tensor:  # noqa: ARG002
-        """Return the loss of a checked batch."""
+    def define(self, batch: Batch, index: GroupIndex | None = None) -> Tensor:  # noqa: ARG002
+        """Return the loss by its definition."""
         return batch.squared_error
+
+    def recipe(self, index: GroupIndex | None) -> Recipe:  # noqa: ARG002
+        """How the loss of binary scores is put together."""
+        return Recipe(squared_error=1.0)
 
     def _of_rows(self, batch: Batch) -> Tensor:
         """Loss of each row of a checked batch, shape [n]."""
