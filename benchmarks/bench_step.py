@@ -86,6 +86,33 @@ def apfex(strategy: object, prediction: bool) -> Callable[[Task], Callable[[], N
     return make
 
 
+def readme(task: Task) -> Callable[[], None]:
+    """The loop of README: each loss is called by itself."""
+    optimizer = APFEx(task.adam(), AdaptiveWeighting())
+    first, *others = task.objectives
+    groups = task.groups[1:]
+
+    def step() -> None:
+        scores = task.scores()
+        gaps = [loss(scores, task.y, own) for loss, own in zip(others, groups, strict=True)]
+        optimizer.backward([first(scores, task.y), *gaps])
+        optimizer.step()
+
+    return step
+
+
+def bare(task: Task) -> Callable[[], None]:
+    """The floor of APFEx: m losses that cost nothing to compute, one backward pass."""
+    optimizer, labels, m = APFEx(task.adam(), AdaptiveWeighting()), task.y.float(), len(task.groups)
+
+    def step() -> None:
+        loss = nn.functional.binary_cross_entropy_with_logits(task.scores(), labels)
+        optimizer.backward(loss.expand(m))
+        optimizer.step()
+
+    return step
+
+
 def torchjd(aggregator: type) -> Callable[[Task], Callable[[], None]]:
     def make(task: Task) -> Callable[[], None]:
         adam, aggregate = task.adam(), aggregator()
@@ -125,6 +152,8 @@ def loop(task: Task) -> Callable[[], None]:
 METHODS: dict[str, Callable[[Task], Callable[[], None]]] = {
     "plain cross-entropy": plain,
     "APFEx AW": apfex(AdaptiveWeighting(), False),
+    "APFEx AW, loop of README": readme,
+    "APFEx AW, cross-entropy only": bare,
     "APFEx PSS": apfex(SetSampling(), False),
     "APFEx switch, prediction": apfex(AdaptiveSwitch(), True),
     "APFEx PCP, prediction": apfex(ConeProjection(), True),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, final, get_args
 
 from torch import Tensor
@@ -81,13 +82,17 @@ class FairnessLoss(BatchObjective):
         (gap,) = fairness_gaps([self], batch, need_groups(index, self))
         return gap + self.task_weight * batch.cross_entropy if self.task_weight else gap
 
-    def recipe(self, index: GroupIndex | None) -> Recipe | None:
+    @cached_property
+    def recipe(self) -> Recipe | None:
         """How the loss of binary scores is put together; None for a step of the user's own."""
-        index = need_groups(index, self)
-        if not isinstance(self.relaxation, str) or index.memberships is not None:
+        if not isinstance(self.relaxation, str):
             return None
-        gap = Gap(self.rate, Step(self.relaxation), self.aggregate, self.min_count, index)
-        return Recipe(gap, cross_entropy=self.task_weight)
+        gap = Gap(self.rate, (Step(self.relaxation), self.aggregate, self.min_count))
+        return Recipe(gap, (self.task_weight, 0.0, 0.0))
+
+    def check_groups(self, index: GroupIndex | None) -> None:
+        """Refuse to do without."""
+        need_groups(index, self)
 
     @property
     def step(self) -> Callable[[Tensor], Tensor]:

@@ -10,22 +10,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, final
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from apfex.objectives._gaps import few_gaps
-from apfex.objectives._pairs import MOST_CROSSED, Aggregate
-from apfex.rates import GroupIndex, RateName
+from apfex.objectives._gaps import ONCE_ONLY, few_gaps
+from apfex.objectives._pairs import MOST_CROSSED, Aggregate, smooth_mean_of_few
+from apfex.rates import RATES, GroupIndex, RateName
 from apfex.relaxations import ccr_step, identity_step, tanh_step
 
 if TYPE_CHECKING:
     from apfex.objectives._base import Batch
 
-ONCE_ONLY = "Fairness losses can be differentiated once only, got create_graph=True."
+Spot = tuple[int, int]
+"""Number of a grouping, and of a rate."""
+_FEW = 256
+"""Pairs up to which gaps are taken in plain Python, number by number."""
 
 
 @final
@@ -56,37 +59,34 @@ class Step:
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Gap:
-    """Gap of one rate over all pairs of groups."""
+    """Gap of one rate over all pairs of groups; gaps of one form are computed together."""
 
     rate: RateName
-    step: Step
-    aggregate: Aggregate
-    min_count: float
-    index: GroupIndex
-
-    @property
-    def family(self) -> tuple[Any, ...]:
-        """Gaps of one family are computed together; groupings of many groups on their own."""
-        k = self.index.n_groups
-        return self.step, self.aggregate, self.min_count, k if k > MOST_CROSSED else 0
+    form: tuple[Step, Aggregate, float]
+    """Step, aggregate and least count."""
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Recipe:
-    """A loss as a gap, if any, plus shares of losses that are means over rows."""
+    """A loss as a gap, if any, plus shares of losses that are means over rows.
+
+    Attributes
+    ----------
+    gap : Gap or None
+    shares : three numbers
+        Of the cross-entropy, the squared error, and the squared probability.
+    """
 
     gap: Gap | None = None
-    cross_entropy: float = 0.0
-    squared_error: float = 0.0
-    squared_probability: float = 0.0
+    shares: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
-    @property
-    def shares(self) -> tuple[float, float, float]:
-        """Shares of the three means."""
-        return self.cross_entropy, self.squared_error, self.squared_probability
+
+def has_codes(index: GroupIndex | None) -> bool:
+    """Whether groups, if there are any, are ones that numpy can read."""
+    return index is None or (index.codes is not None and index.codes.device.type == "cpu")
 
 
 def can_fuse(batch: Batch) -> bool:
@@ -101,14 +101,16 @@ def can_fuse(batch: Batch) -> bool:
     )
 
 
-def fused_losses(batch: Batch, recipes: Sequence[Recipe]) -> Tensor:
+def fused_losses(
+    batch: Batch, recipes: Sequence[Recipe], indexes: Sequence[GroupIndex | None]
+) -> Tensor:
     """Losses [m] of a batch of binary scores, whose gradients are known when they are."""
-    return _Fused.apply(batch.scores, batch, recipes)  # pyright: ignore[reportReturnType]
+    return _Fused.apply(batch.scores, batch, recipes, indexes)  # pyright: ignore[reportReturnType]
 
 
-def fused_loss(batch: Batch, recipe: Recipe) -> Tensor:
+def fused_loss(batch: Batch, recipe: Recipe, index: GroupIndex | None) -> Tensor:
     """One such loss, a scalar."""
-    return _Fused.apply(batch.scores, batch, recipe)  # pyright: ignore[reportReturnType]
+    return _Fused.apply(batch.scores, batch, recipe, index)  # pyright: ignore[reportReturnType]
 
 
 def known_gradients(losses: Tensor, scores: Tensor) -> Tensor | None:
@@ -119,8 +121,7 @@ def known_gradients(losses: Tensor, scores: Tensor) -> Tensor | None:
     node: Any = losses.grad_fn
     if not isinstance(node, _Fused._backward_cls):  # pyright: ignore
         return None
-    edge = torch.autograd.graph.get_gradient_edge(scores)
-    if node.next_functions[0] != (edge.node, edge.output_nr) or scores.ndim != 1:
+    if scores.ndim != 1 or node.next_functions[0] != (scores.grad_fn, scores.output_nr):
         return None
     if losses._backward_hooks or scores._backward_hooks or scores.retains_grad:
         return None
@@ -130,21 +131,34 @@ def known_gradients(losses: Tensor, scores: Tensor) -> Tensor | None:
 
 class _Fused(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, batch: Batch, recipes: Any) -> Tensor:
+    def forward(ctx: Any, scores: Tensor, batch: Batch, recipes: Any, indexes: Any) -> Tensor:
         alone = isinstance(recipes, Recipe)
+        if alone:
+            recipes, indexes = [recipes], [indexes]
         rows = _Pass(scores, batch.y, batch.sample_weight)
-        values, gradients = rows.evaluate([recipes] if alone else recipes, ctx.needs_input_grad[0])
+        values, gradients = rows.evaluate(recipes, indexes, ctx.needs_input_grad[0])
         if gradients is not None:
             ctx.save_for_backward(torch.from_numpy(gradients[0] if alone else gradients))
         return scores.new_tensor(values[0] if alone else values)
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, None, None, None]:
         if torch.is_grad_enabled():
             raise RuntimeError(ONCE_ONLY)
         (rows,) = ctx.saved_tensors
         gradient = grad_outputs[0]
-        return gradient * rows if rows.ndim == 1 else gradient @ rows, None, None
+        by_scores = gradient * rows if rows.ndim == 1 else gradient @ rows
+        return by_scores, None, None, None
+
+
+class _Part(NamedTuple):
+    """A gap of one batch: which loss it is of, and where its gradient goes."""
+
+    position: int
+    recipe: Recipe
+    rate: RateName
+    index: GroupIndex
+    row: Any
 
 
 class _Pass:
@@ -160,53 +174,54 @@ class _Pass:
         self.w = None if weight is None else weight.numpy()
 
     def evaluate(
-        self, recipes: Sequence[Recipe], with_gradients: bool
+        self,
+        recipes: Sequence[Recipe],
+        indexes: Sequence[GroupIndex | None],
+        with_gradients: bool,
     ) -> tuple[list[float], np.ndarray | None]:
         """Values of the losses, and their gradients [m, n] by the scores where asked for."""
         gradients = np.empty((len(recipes), self.n), self.p.dtype) if with_gradients else None
         values = [0.0] * len(recipes)
-        families: dict[tuple[Any, ...], list[int]] = {}
-        for position, recipe in enumerate(recipes):
-            if recipe.gap is not None:
-                families.setdefault(recipe.gap.family, []).append(position)
-            elif gradients is not None:
-                gradients[position] = 0.0
-        for positions in families.values():
-            gaps = [gap for gap in (recipes[k].gap for k in positions) if gap is not None]
-            rows = None if gradients is None else [gradients[k] for k in positions]
-            for position, value in zip(positions, self._gaps(gaps, rows), strict=True):
-                values[position] = value
-        for position, recipe in enumerate(recipes):
-            if any(recipe.shares):
-                values[position] += self._means(recipe.shares)
-                if gradients is not None:
-                    gradients[position] += self._mean_gradient(recipe.shares)
+        families: dict[Any, list[_Part]] = {}
+        for position, (recipe, index) in enumerate(zip(recipes, indexes, strict=True)):
+            row = None if gradients is None else gradients[position]
+            if recipe.gap is None or index is None:
+                if row is not None:
+                    row[:] = self._mean_gradient(recipe.shares)
+            else:
+                k = index.n_groups  # many groups are taken on their own, without padding
+                family = families.setdefault((recipe.gap.form, k if k > MOST_CROSSED else 0), [])
+                family.append(_Part(position, recipe, recipe.gap.rate, index, row))
+            values[position] = self._means(recipe.shares)
+        for (form, _), parts in families.items():
+            for part, value in zip(parts, self._gaps(form, parts), strict=True):
+                values[part.position] += value
         return values, gradients
 
-    def _gaps(self, gaps: Sequence[Gap], rows: Sequence[np.ndarray] | None) -> list[float]:
-        """Gaps of one family; the gradient of each is written into its row."""
-        first = gaps[0]
-        rates = tuple(dict.fromkeys(gap.rate for gap in gaps))
-        indexes = {id(gap.index): gap.index for gap in gaps}
+    def _gaps(self, form: tuple[Step, Aggregate, float], parts: Sequence[_Part]) -> list[float]:
+        """Gaps of one form; the gradient of each loss is written into its row."""
+        step, aggregate, least = form
+        rates = tuple(dict.fromkeys(part.rate for part in parts))
+        indexes = {id(part.index): part.index for part in parts}
         places = {key: place for place, key in enumerate(indexes)}
         cells = [self._cells(index) for index in indexes.values()]
-        decisions = first.step.decide(self.probabilities).numpy()
+        decisions = step.decide(self.probabilities).numpy()
         counts = self._counts(decisions, list(indexes.values()), cells)
-        least = first.min_count if self.w is None else first.min_count * float(self.w.mean())
-        values, slopes = few_gaps(counts, rates, first.aggregate, least)
-        if rows is not None:
-            by_score = first.step.slopes(self.p, decisions)
+        least = least if self.w is None else least * float(self.w.mean())
+        spots = [(places[id(part.index)], rates.index(part.rate)) for part in parts]
+        values, tables = _values_and_tables(counts, rates, spots, aggregate, least)
+        if parts[0].row is not None:
+            by_score = step.slopes(self.p, decisions)
             if self.w is not None:
                 by_score *= self.w
-            tables = _tables(slopes, self.p.dtype)
-            for gap, row in zip(gaps, rows, strict=True):
-                place = places[id(gap.index)]
-                table = tables[place, rates.index(gap.rate)]
-                np.take(table, cells[place], out=row, mode="wrap")  # outsiders: the last entry
+            for part, spot in zip(parts, spots, strict=True):
+                # rows of no group have cell -1: the last entry of a table
+                table = tables[spot].astype(self.p.dtype)
+                row = np.take(table, cells[spot[0]], out=part.row, mode="wrap")
                 row *= by_score
-        found = values.tolist()
-        chosen = [found[places[id(gap.index)]][rates.index(gap.rate)] for gap in gaps]
-        return [0.0 if value == np.inf else value for value in chosen]
+                if any(part.recipe.shares):
+                    row += self._mean_gradient(part.recipe.shares)
+        return [values[spot] for spot in spots]
 
     def _cells(self, index: GroupIndex) -> np.ndarray:
         """Number of each row's group and label, and -1 for rows without a group."""
@@ -254,7 +269,9 @@ class _Pass:
         cross_entropy, squared_error, squared_probability = shares
         total = cross_entropy * self._cross_entropy if cross_entropy else 0.0
         if squared_error:
-            total += squared_error * float(((self.p - self.labels.numpy()) ** 2 * self._share).sum())
+            total += squared_error * float(
+                ((self.p - self.labels.numpy()) ** 2 * self._share).sum()
+            )
         if squared_probability:
             total += squared_probability * float((self.p * self.p * self._share).sum())
         return total
@@ -271,9 +288,26 @@ class _Pass:
         return total
 
 
-def _tables(slopes: np.ndarray, dtype: Any) -> np.ndarray:
-    """What a selected row of each cell adds to each gap, and 0 at last for rows of no group."""
-    g, r, k, _ = slopes.shape
-    tables = np.zeros((g, r, 2 * k + 1), dtype)
-    tables[..., :-1] = slopes[..., :2].reshape(g, r, 2 * k)
-    return tables
+def _values_and_tables(
+    counts: np.ndarray,
+    rates: tuple[RateName, ...],
+    spots: Sequence[Spot],
+    aggregate: Aggregate,
+    least: float,
+) -> tuple[dict[Spot, float], dict[Spot, np.ndarray]]:
+    """Gaps at (grouping, rate), and what a selected row of each cell adds to each of them.
+
+    The last entry of a table is 0, for rows of no group.
+    """
+    values, tables = {}, {}
+    if aggregate == "smooth_mean" and len(spots) * counts.shape[1] ** 2 <= _FEW:
+        rows = counts.tolist()
+        for g, r in spots:
+            values[g, r], table = smooth_mean_of_few(rows[g], RATES[rates[r]], least)
+            tables[g, r] = np.array([*table, 0.0])
+        return values, tables
+    gaps, slopes = few_gaps(counts, rates, aggregate, least)
+    for g, r in spots:
+        values[g, r] = 0.0 if gaps[g, r] == np.inf else float(gaps[g, r])
+        tables[g, r] = np.append(slopes[g, r, :, :2], 0.0)
+    return values, tables

@@ -20,7 +20,7 @@ from apfex.objectives._base import (
     read_groups,
 )
 from apfex.objectives._fairness import FairnessLoss, fairness_gaps
-from apfex.objectives._fused import Recipe, can_fuse, fused_losses
+from apfex.objectives._fused import Recipe, can_fuse, fused_losses, has_codes
 from apfex.rates import GroupIndex
 
 Grouping = Groups | Tensor | None
@@ -79,12 +79,13 @@ class Objectives:
         batch = check_batch(scores, y, sample_weight)
         indexes = list(self._indexes(groups, scores.shape[0]))
         recipes = self._recipes(batch, indexes)
+        known = [indexes[position] for position in recipes]
         if len(recipes) == len(self):
-            return fused_losses(batch, list(recipes.values()))
+            return fused_losses(batch, list(recipes.values()), known)
         losses: dict[int, Tensor] = {}
         if recipes:
-            known = fused_losses(batch, list(recipes.values()))
-            losses |= dict(zip(recipes, known.unbind(0), strict=True))
+            together = fused_losses(batch, list(recipes.values()), known)
+            losses |= dict(zip(recipes, together.unbind(0), strict=True))
         families: dict[tuple, list[int]] = {}
         for position, objective in enumerate(self.members):
             if isinstance(objective, FairnessLoss) and position not in losses:
@@ -99,15 +100,14 @@ class Objectives:
 
     def _recipes(self, batch: Batch, indexes: Sequence[GroupIndex | None]) -> dict[int, Recipe]:
         """Recipes of the losses that one pass can serve, if any of them is a gap."""
-        if not can_fuse(batch):
-            return {}
-        recipes = {
-            position: objective.recipe(indexes[position])
-            for position, objective in enumerate(self.members)
-            if isinstance(objective, BatchObjective)
-        }
-        known = {position: recipe for position, recipe in recipes.items() if recipe is not None}
-        return known if any(recipe.gap is not None for recipe in known.values()) else {}
+        fuse = can_fuse(batch)
+        recipes: dict[int, Recipe] = {}
+        for position, (objective, index) in enumerate(zip(self.members, indexes, strict=True)):
+            if isinstance(objective, BatchObjective):
+                objective.check_groups(index)
+                if fuse and objective.recipe is not None and has_codes(index):
+                    recipes[position] = objective.recipe
+        return recipes if any(recipe.gap is not None for recipe in recipes.values()) else {}
 
     def _evaluate_family(
         self, positions: Sequence[int], batch: Batch, index: GroupIndex | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Literal, final, get_args
 
 from torch import Tensor
@@ -39,7 +40,7 @@ class _TwoGroupLoss(BatchObjective):
 
     def define(self, batch: Batch, index: GroupIndex | None) -> Tensor:
         """Return the loss by its definition."""
-        index = self._two_groups(index)
+        index = need_groups(index, self)
         if batch.is_multiclass:
             raise ValueError(
                 f"scores must have shape [n] for {type(self).__name__}, got "
@@ -53,13 +54,19 @@ class _TwoGroupLoss(BatchObjective):
         p = batch.probabilities
         return gap + self.task_weight * batch.squared_error + self.beta * batch.mean(p * p)
 
-    def recipe(self, index: GroupIndex | None) -> Recipe | None:
+    @cached_property
+    def recipe(self) -> Recipe:
         """How the loss of binary scores is put together."""
-        index = self._two_groups(index)
-        if index.memberships is not None:
-            return None
-        gap = Gap(self.rate, self._step, "mean", 1e-3, index)
-        return Recipe(gap, squared_error=self.task_weight, squared_probability=self.beta)
+        gap = Gap(self.rate, (self._step, "mean", 1e-3))
+        return Recipe(gap, (0.0, self.task_weight, self.beta))
+
+    def check_groups(self, index: GroupIndex | None) -> None:
+        """Refuse more groups than two."""
+        if need_groups(index, self).n_groups > 2:
+            raise ValueError(
+                f"groups must be two for {type(self).__name__}, got {index.n_groups}; "
+                "use FairnessLoss for more."
+            )
 
     def typical_scale(self, n_classes: int) -> float:
         """Largest difference (1) plus the other terms of an uninformed model."""
@@ -70,15 +77,6 @@ class _TwoGroupLoss(BatchObjective):
     def _step(self) -> Step:
         default = 5.0 if self.form == "plain" else self.published_steepness
         return Step("tanh", self.steepness or default, masked=self.form == "masked")
-
-    def _two_groups(self, index: GroupIndex | None) -> GroupIndex:
-        index = need_groups(index, self)
-        if index.n_groups > 2:
-            raise ValueError(
-                f"groups must be two for {type(self).__name__}, got {index.n_groups}; "
-                "use FairnessLoss for more."
-            )
-        return index
 
 
 @final

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 from torch import Tensor
@@ -46,9 +47,10 @@ class CrossEntropy(_TaskLoss):
         """Return the loss by its definition."""
         return batch.cross_entropy
 
-    def recipe(self, index: GroupIndex | None) -> Recipe:  # noqa: ARG002
+    @cached_property
+    def recipe(self) -> Recipe:
         """How the loss of binary scores is put together."""
-        return Recipe(cross_entropy=1.0)
+        return Recipe(shares=(1.0, 0.0, 0.0))
 
     def _of_rows(self, batch: Batch) -> Tensor:
         """Loss of each row of a checked batch, shape [n]."""
@@ -75,9 +77,10 @@ class SquaredError(_TaskLoss):
         """Return the loss by its definition."""
         return batch.squared_error
 
-    def recipe(self, index: GroupIndex | None) -> Recipe:  # noqa: ARG002
+    @cached_property
+    def recipe(self) -> Recipe:
         """How the loss of binary scores is put together."""
-        return Recipe(squared_error=1.0)
+        return Recipe(shares=(0.0, 1.0, 0.0))
 
     def _of_rows(self, batch: Batch) -> Tensor:
         """Loss of each row of a checked batch, shape [n]."""

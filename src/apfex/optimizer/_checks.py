@@ -245,6 +245,8 @@ def _edge(tensor: Tensor) -> tuple[Any, int]:
         raise TypeError(f"outputs must be a tensor, got {type(tensor).__name__}.")
     if not tensor.requires_grad:
         raise ValueError("outputs must depend on the model's parameters, but has no gradient.")
+    if tensor.grad_fn is not None:
+        return tensor.grad_fn, tensor.output_nr
     edge = torch.autograd.graph.get_gradient_edge(tensor)
     return edge.node, edge.output_nr
 
