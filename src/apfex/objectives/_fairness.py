@@ -85,7 +85,7 @@ class FairnessLoss(BatchObjective):
     @cached_property
     def recipe(self) -> Recipe | None:
         """How the loss of binary scores is put together; None for a step of the user's own."""
-        if not isinstance(self.relaxation, str):
+        if callable(self.relaxation):
             return None
         gap = Gap(self.rate, (Step(self.relaxation), self.aggregate, self.min_count))
         return Recipe(gap, (self.task_weight, 0.0, 0.0))

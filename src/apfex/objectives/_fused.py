@@ -157,7 +157,7 @@ class _Part(NamedTuple):
     position: int
     recipe: Recipe
     rate: RateName
-    index: GroupIndex
+    groups: GroupIndex
     row: Any
 
 
@@ -201,14 +201,14 @@ class _Pass:
     def _gaps(self, form: tuple[Step, Aggregate, float], parts: Sequence[_Part]) -> list[float]:
         """Gaps of one form; the gradient of each loss is written into its row."""
         step, aggregate, least = form
-        rates = tuple(dict.fromkeys(part.rate for part in parts))
-        indexes = {id(part.index): part.index for part in parts}
+        rates: tuple[RateName, ...] = tuple(dict.fromkeys(part.rate for part in parts))
+        indexes = {id(part.groups): part.groups for part in parts}
         places = {key: place for place, key in enumerate(indexes)}
         cells = [self._cells(index) for index in indexes.values()]
         decisions = step.decide(self.probabilities).numpy()
         counts = self._counts(decisions, list(indexes.values()), cells)
         least = least if self.w is None else least * float(self.w.mean())
-        spots = [(places[id(part.index)], rates.index(part.rate)) for part in parts]
+        spots = [(places[id(part.groups)], rates.index(part.rate)) for part in parts]
         values, tables = _values_and_tables(counts, rates, spots, aggregate, least)
         if parts[0].row is not None:
             by_score = step.slopes(self.p, decisions)

@@ -62,9 +62,10 @@ class _TwoGroupLoss(BatchObjective):
 
     def check_groups(self, index: GroupIndex | None) -> None:
         """Refuse more groups than two."""
-        if need_groups(index, self).n_groups > 2:
+        n_groups = need_groups(index, self).n_groups
+        if n_groups > 2:
             raise ValueError(
-                f"groups must be two for {type(self).__name__}, got {index.n_groups}; "
+                f"groups must be two for {type(self).__name__}, got {n_groups}; "
                 "use FairnessLoss for more."
             )
 
