@@ -3,7 +3,8 @@
 Run ``python benchmarks/bench_step.py``; ``--json
 benchmarks/results/step.json`` keeps the figures. All methods take turns
 within each round, so that a busy moment of the machine hits them alike, and every figure is the
-median over rounds of a ratio within the round.
+median over rounds of a ratio within the round. ``--cpu`` counts processor time on one thread, which
+others on the machine disturb least.
 """
 
 from __future__ import annotations
@@ -87,6 +88,33 @@ def apfex(strategy: object, prediction: bool) -> Callable[[Task], Callable[[], N
     return make
 
 
+def readme(task: Task) -> Callable[[], None]:
+    """The loop of README: each loss is called by itself."""
+    optimizer = APFEx(task.adam(), AdaptiveWeighting())
+    first, *others = task.objectives
+    groups = task.groups[1:]
+
+    def step() -> None:
+        scores = task.scores()
+        gaps = [loss(scores, task.y, own) for loss, own in zip(others, groups, strict=True)]
+        optimizer.backward([first(scores, task.y), *gaps])
+        optimizer.step()
+
+    return step
+
+
+def bare(task: Task) -> Callable[[], None]:
+    """The floor of APFEx: m losses that cost nothing to compute, one backward pass."""
+    optimizer, labels, m = APFEx(task.adam(), AdaptiveWeighting()), task.y.float(), len(task.groups)
+
+    def step() -> None:
+        loss = nn.functional.binary_cross_entropy_with_logits(task.scores(), labels)
+        optimizer.backward(loss.expand(m))
+        optimizer.step()
+
+    return step
+
+
 def torchjd(aggregator: type) -> Callable[[Task], Callable[[], None]]:
     def make(task: Task) -> Callable[[], None]:
         adam, aggregate = task.adam(), aggregator()
@@ -126,6 +154,8 @@ def loop(task: Task) -> Callable[[], None]:
 METHODS: dict[str, Callable[[Task], Callable[[], None]]] = {
     "plain cross-entropy": plain,
     "APFEx AW": apfex(AdaptiveWeighting(), False),
+    "APFEx AW, loop of README": readme,
+    "APFEx AW, cross-entropy only": bare,
     "APFEx PSS": apfex(SetSampling(), False),
     "APFEx switch, prediction": apfex(AdaptiveSwitch(), True),
     "APFEx PCP, prediction": apfex(ConeProjection(), True),
@@ -136,23 +166,28 @@ METHODS: dict[str, Callable[[Task], Callable[[], None]]] = {
 }
 
 
-def step_ratios(m: int, hidden: int, rounds: int) -> dict[str, float]:
+Clock = Callable[[], float]
+
+
+def step_ratios(
+    m: int, hidden: int, rounds: int, clock: Clock = time.perf_counter
+) -> dict[str, float]:
     """Median time of a step over that of a plain one, in the same round."""
     steps = {name: make(Task(m, hidden)) for name, make in METHODS.items()}
     ratios: dict[str, list[float]] = {name: [] for name in steps}
     for index in range(rounds + 10):
         times = {}
         for name, step in steps.items():
-            start = time.perf_counter()
+            start = clock()
             step()
-            times[name] = time.perf_counter() - start
+            times[name] = clock() - start
         if index >= 10:
             for name, seconds in times.items():
                 ratios[name].append(seconds / times["plain cross-entropy"])
     return {name: statistics.median(values) for name, values in ratios.items()}
 
 
-def group_ratios(rounds: int) -> dict[str, float]:
+def group_ratios(rounds: int, clock: Clock = time.perf_counter) -> dict[str, float]:
     """Median time of a fairness loss and its gradient at k groups over that at 4."""
     generator = torch.Generator().manual_seed(0)
     scores = torch.randn(ROWS, generator=generator, requires_grad=True)
@@ -164,9 +199,9 @@ def group_ratios(rounds: int) -> dict[str, float]:
         times: dict[int, list[float]] = {k: [] for k in codes}
         for _ in range(rounds):
             for k, groups in codes.items():
-                start = time.perf_counter()
+                start = clock()
                 torch.autograd.grad(loss(scores, y, groups), scores)
-                times[k].append(time.perf_counter() - start)
+                times[k].append(clock() - start)
         base = times[4]
         for k in (32, 256, 1024):
             pairs = zip(times[k], base, strict=True)
@@ -190,14 +225,19 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--hidden", type=int, default=64, help="width of the two hidden layers")
     parser.add_argument("--json", type=Path, help="file for the figures")
+    parser.add_argument("--cpu", action="store_true", help="processor time, on one thread")
     arguments = parser.parse_args()
-    table = {m: step_ratios(m, arguments.hidden, arguments.rounds) for m in (3, 5, 9)}
+    clock = time.process_time if arguments.cpu else time.perf_counter
+    if arguments.cpu:
+        torch.set_num_threads(1)
+    hidden, rounds = arguments.hidden, arguments.rounds
+    table = {m: step_ratios(m, hidden, rounds, clock) for m in (3, 5, 9)}
     machine = describe(torch.get_num_threads(), ("apfex", "torch", "torchjd"))
     print(machine)
-    print(f"\n{'step over plain step':28}" + "".join(f"{f'm = {m}':>9}" for m in table))
+    print(f"\n{'step over plain step':30}" + "".join(f"{f'm = {m}':>9}" for m in table))
     for name in METHODS:
-        print(f"{name:28}" + "".join(f"{table[m][name]:9.2f}" for m in table))
-    groups = group_ratios(arguments.rounds)
+        print(f"{name:30}" + "".join(f"{table[m][name]:9.2f}" for m in table))
+    groups = group_ratios(rounds, clock)
     print("\nfairness loss and gradient, k groups over 4")
     for name, ratio in groups.items():
         print(f"{name:28}{ratio:9.2f}")

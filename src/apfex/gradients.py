@@ -34,6 +34,8 @@ class Jacobian:
         """Inner products of the m gradients, shape [m, m]."""
         flat = [block.flatten(1) for block in self.blocks]
         flat = [rows.float() if rows.dtype.itemsize < 4 else rows for rows in flat]
+        if len(flat) == 1:
+            return flat[0] @ flat[0].T
         return torch.stack([rows @ rows.T for rows in flat]).sum(0)
 
     def combine(self, weights: Tensor) -> tuple[Tensor, ...]:

@@ -158,8 +158,7 @@ class History:
                 value = torch.fmax(self._sums[name], value)  # the worst of the window
             self._sums[name] = value
         if record.norms is not None:
-            norms = record.norms.detach().to(self.device, torch.float64)
-            self._largest_norms = torch.maximum(self._largest_norms, norms)
+            self._largest_norms = torch.maximum(self._largest_norms, row["norms"])
         if record.harmful is not None:
             self._measured = self._measured + 1
             self._harmful = self._harmful + record.harmful.to(self.device, torch.float64)
@@ -277,12 +276,17 @@ class History:
 
     def _row(self, record: StepRecord) -> dict[str, Tensor]:
         """The step in float64, so that means do not depend on the model's precision."""
-        row = {name: getattr(record, name) for name in _WINDOW_COLUMNS}
-        return {
-            name: value.detach().to(self.device, _DTYPES.get(name, torch.float64))
-            for name, value in row.items()
-            if value is not None
-        }
+        row = {}
+        for name in _WINDOW_COLUMNS:
+            value = getattr(record, name)
+            if value is not None:
+                row[name] = self._kept(value, _DTYPES.get(name, torch.float64))
+        return row
+
+    def _kept(self, value: Tensor, dtype: torch.dtype) -> Tensor:
+        if value.dtype == dtype and value.device == self.device and not value.requires_grad:
+            return value
+        return value.detach().to(self.device, dtype)
 
     def _close_window(self) -> None:
         for name in _WINDOW_COLUMNS:

@@ -5,6 +5,7 @@ import torch
 from tests.optimizer.loops import losses, sgd
 from torch import nn
 
+from apfex.objectives import CrossEntropy, FairnessLoss, Objectives
 from apfex.optimizer import APFEx
 from apfex.strategies import (
     MGDA,
@@ -34,6 +35,21 @@ def test_both_spaces_write_what_their_gramian_says(setting, strategy):
         for parameter, gradient in zip(parameters, expected, strict=True):
             torch.testing.assert_close(parameter.grad, gradient, atol=1e-6, rtol=1e-4)
         optimizer.zero_grad()
+
+
+def test_known_gradients_at_the_outputs_lead_where_a_backward_pass_does(setting):
+    model, x, y, groups = setting
+    objectives = Objectives([CrossEntropy(), FairnessLoss("dp"), FairnessLoss("tpr")])
+    written = []
+    for hooked in (False, True):
+        optimizer = APFEx(torch.optim.SGD(model.parameters(), lr=0.1), ConeProjection())
+        scores = model(x).squeeze(1)
+        if hooked:  # somebody looks at the gradients, so that a pass is needed
+            scores.register_hook(lambda gradient: gradient)
+        optimizer.backward(objectives(scores, y, groups), outputs=scores)
+        written.append([parameter.grad.clone() for parameter in model.parameters()])
+        optimizer.zero_grad()
+    torch.testing.assert_close(*written)
 
 
 def test_prediction_space_falls_back_when_it_harms(setting):

@@ -8,6 +8,7 @@ logits of shape [n] (binary) or [n, c], ``y`` labels 0 to c - 1, ``groups`` code
 from apfex.objectives._base import Objective
 from apfex.objectives._ccr import MulticlassCCRLoss
 from apfex.objectives._fairness import FairnessLoss
+from apfex.objectives._fused import known_gradients
 from apfex.objectives._gaps import gaps_of_counts
 from apfex.objectives._joint import Objectives
 from apfex.objectives._padh import DPLoss, TPRLoss

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from apfex.groups import Groups
+from apfex.objectives._fused import Recipe, can_fuse, fused_loss, has_codes
 from apfex.rates import GroupIndex
 
 
@@ -53,9 +54,25 @@ class BatchObjective(ABC):
         batch = check_batch(scores, y, sample_weight)
         return self.evaluate(batch, group_reader(self)(groups, scores.shape[0]))
 
-    @abstractmethod
     def evaluate(self, batch: Batch, index: GroupIndex | None) -> Tensor:
         """Return the loss of a checked batch."""
+        self.check_groups(index)
+        recipe = self.recipe
+        if recipe is None or recipe.gap is None or not (has_codes(index) and can_fuse(batch)):
+            return self.define(batch, index)
+        return fused_loss(batch, recipe, index)
+
+    @abstractmethod
+    def define(self, batch: Batch, index: GroupIndex | None) -> Tensor:
+        """Return the loss by its definition, for any scores, groups and device."""
+
+    @cached_property
+    def recipe(self) -> Recipe | None:
+        """How the loss of binary scores is put together; None where it has to be defined."""
+        return None
+
+    def check_groups(self, index: GroupIndex | None) -> None:  # noqa: B027
+        """Refuse groups that the loss cannot be computed for."""
 
 
 @final

@@ -80,8 +80,8 @@ class MulticlassCCRLoss(BatchObjective):
             groups = soft_memberships(groups, self.threshold, self.width)
         return read_groups(groups, n)
 
-    def evaluate(self, batch: Batch, index: GroupIndex | None) -> Tensor:
-        """Return the loss of a checked batch."""
+    def define(self, batch: Batch, index: GroupIndex | None) -> Tensor:
+        """Return the loss by its definition."""
         index = need_groups(index, self)
         if not batch.is_multiclass:
             raise ValueError(f"scores must have shape [n, c], got {list(batch.scores.shape)}.")

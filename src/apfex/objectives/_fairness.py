@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, final, get_args
 
 from torch import Tensor
 
 from apfex.objectives._base import Batch, BatchObjective, check_task_weight, need_groups
+from apfex.objectives._fused import Gap, Recipe, Step
 from apfex.objectives._gaps import over_classes, soft_gaps
 from apfex.objectives._pairs import Aggregate
 from apfex.objectives._task import CrossEntropy
@@ -75,10 +77,22 @@ class FairnessLoss(BatchObjective):
         if not self.min_count > 0:
             raise ValueError(f"min_count must be positive, got {self.min_count}.")
 
-    def evaluate(self, batch: Batch, index: GroupIndex | None) -> Tensor:
-        """Return the loss of a checked batch."""
+    def define(self, batch: Batch, index: GroupIndex | None) -> Tensor:
+        """Return the loss by its definition."""
         (gap,) = fairness_gaps([self], batch, need_groups(index, self))
         return gap + self.task_weight * batch.cross_entropy if self.task_weight else gap
+
+    @cached_property
+    def recipe(self) -> Recipe | None:
+        """How the loss of binary scores is put together; None for a step of the user's own."""
+        if callable(self.relaxation):
+            return None
+        gap = Gap(self.rate, (Step(self.relaxation), self.aggregate, self.min_count))
+        return Recipe(gap, (self.task_weight, 0.0, 0.0))
+
+    def check_groups(self, index: GroupIndex | None) -> None:
+        """Refuse to do without."""
+        need_groups(index, self)
 
     @property
     def step(self) -> Callable[[Tensor], Tensor]:

@@ -19,6 +19,8 @@ from torch import Tensor
 from apfex.objectives._pairs import Aggregate, Array, gap_and_slopes, small
 from apfex.rates import RATES, GroupIndex, RateName, soft_counts
 
+ONCE_ONLY = "Fairness losses can be differentiated once only, got create_graph=True."
+
 
 def soft_gaps(
     rates: Sequence[RateName],
@@ -91,9 +93,7 @@ class _SoftGaps(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         if torch.is_grad_enabled():
-            raise RuntimeError(
-                "Fairness losses can be differentiated once only, got create_graph=True."
-            )
+            raise RuntimeError(ONCE_ONLY)
         decisions, memberships, slopes = ctx.saved_tensors
         # [..., k, 4]: how much each count of each group is worth
         table = (grad_outputs[0][..., None, None] * slopes).sum(-3)
@@ -129,10 +129,17 @@ def gaps_of_counts(
     >>> gaps
     tensor([0.5000])
     """
-    few = small(counts)
+    gaps, slopes = few_gaps(small(counts), rates, aggregate, min_count)
+    return _like(gaps, counts), _like(slopes, counts)
+
+
+def few_gaps(
+    few: Array, rates: tuple[RateName, ...], aggregate: Aggregate, min_count: float
+) -> tuple[Array, Array]:
+    """The same from and to float64 arrays, of numpy on a CPU."""
     coefficients = _coefficients(rates)  # [4, 2 r]
     # NaN scores must give NaN gaps, instead of groups that seem to be empty.
-    poison = 0.0 * few.sum(-1).sum(-1)[..., None]
+    poison = 0.0 * few.sum((-1, -2))[..., None]
     if isinstance(few, Tensor):
         few, coefficients = few.nan_to_num(), few.new_tensor(coefficients)
     elif np.isnan(poison).any():
@@ -142,7 +149,7 @@ def gaps_of_counts(
     gaps, *slopes = gap_and_slopes(sums[..., :r, :], sums[..., r:, :], aggregate, min_count)
     numerators, denominators = coefficients.T[:r, None], coefficients.T[r:, None]
     by_counts = slopes[0][..., None] * numerators + slopes[1][..., None] * denominators
-    return _like(gaps + poison, counts), _like(by_counts, counts)
+    return gaps + poison, by_counts
 
 
 @cache

@@ -12,6 +12,7 @@ from torch import Tensor
 from apfex.groups import Groups
 from apfex.objectives._base import (
     Batch,
+    BatchObjective,
     Objective,
     check_batch,
     group_reader,
@@ -19,6 +20,7 @@ from apfex.objectives._base import (
     read_groups,
 )
 from apfex.objectives._fairness import FairnessLoss, fairness_gaps
+from apfex.objectives._fused import Recipe, can_fuse, fused_losses, has_codes
 from apfex.rates import GroupIndex
 
 Grouping = Groups | Tensor | None
@@ -76,18 +78,36 @@ class Objectives:
         """
         batch = check_batch(scores, y, sample_weight)
         indexes = list(self._indexes(groups, scores.shape[0]))
+        recipes = self._recipes(batch, indexes)
+        known = [indexes[position] for position in recipes]
+        if len(recipes) == len(self):
+            return fused_losses(batch, list(recipes.values()), known)
         losses: dict[int, Tensor] = {}
+        if recipes:
+            together = fused_losses(batch, list(recipes.values()), known)
+            losses |= dict(zip(recipes, together.unbind(0), strict=True))
         families: dict[tuple, list[int]] = {}
         for position, objective in enumerate(self.members):
-            if isinstance(objective, FairnessLoss):
+            if isinstance(objective, FairnessLoss) and position not in losses:
                 index = need_groups(indexes[position], objective)
                 key = (objective.step, objective.aggregate, objective.min_count, id(index))
                 families.setdefault(key, []).append(position)
-            else:
+            elif position not in losses:
                 losses[position] = objective.evaluate(batch, indexes[position])
         for positions in families.values():
             losses |= self._evaluate_family(positions, batch, indexes[positions[0]])
         return torch.stack([losses[position] for position in range(len(self))])
+
+    def _recipes(self, batch: Batch, indexes: Sequence[GroupIndex | None]) -> dict[int, Recipe]:
+        """Recipes of the losses that one pass can serve, if any of them is a gap."""
+        fuse = can_fuse(batch)
+        recipes: dict[int, Recipe] = {}
+        for position, (objective, index) in enumerate(zip(self.members, indexes, strict=True)):
+            if isinstance(objective, BatchObjective):
+                objective.check_groups(index)
+                if fuse and objective.recipe is not None and has_codes(index):
+                    recipes[position] = objective.recipe
+        return recipes if any(recipe.gap is not None for recipe in recipes.values()) else {}
 
     def _evaluate_family(
         self, positions: Sequence[int], batch: Batch, index: GroupIndex | None

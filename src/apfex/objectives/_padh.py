@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Literal, final, get_args
 
-import torch
 from torch import Tensor
 
 from apfex.objectives._base import Batch, BatchObjective, check_task_weight, need_groups
+from apfex.objectives._fused import Gap, Recipe, Step
 from apfex.objectives._gaps import over_classes, soft_gaps
 from apfex.objectives._task import SquaredError
 from apfex.rates import GroupIndex, RateName
-from apfex.relaxations import tanh_step
 
 Form = Literal["plain", "masked"]
 
@@ -38,13 +38,15 @@ class _TwoGroupLoss(BatchObjective):
         if self.steepness is not None and not self.steepness > 0:
             raise ValueError(f"steepness must be positive, got {self.steepness}.")
 
-    def evaluate(self, batch: Batch, index: GroupIndex | None) -> Tensor:
-        """Return the loss of a checked batch."""
-        index = self._two_groups(batch, need_groups(index, self))
-        default = 5.0 if self.form == "plain" else self.published_steepness
-        decisions = tanh_step(batch.probabilities, steepness=self.steepness or default)
-        if self.form == "masked":
-            decisions = torch.where(decisions > 0.5, decisions, 0.0)
+    def define(self, batch: Batch, index: GroupIndex | None) -> Tensor:
+        """Return the loss by its definition."""
+        index = need_groups(index, self)
+        if batch.is_multiclass:
+            raise ValueError(
+                f"scores must have shape [n] for {type(self).__name__}, got "
+                f"{list(batch.scores.shape)}; use FairnessLoss for several classes."
+            )
+        decisions = self._step.decide(batch.probabilities)
         gaps = soft_gaps(
             [self.rate], decisions, batch.y, index, batch.sample_weight, "mean", min_count=1e-3
         )
@@ -52,23 +54,30 @@ class _TwoGroupLoss(BatchObjective):
         p = batch.probabilities
         return gap + self.task_weight * batch.squared_error + self.beta * batch.mean(p * p)
 
+    @cached_property
+    def recipe(self) -> Recipe:
+        """How the loss of binary scores is put together."""
+        gap = Gap(self.rate, (self._step, "mean", 1e-3))
+        return Recipe(gap, (0.0, self.task_weight, self.beta))
+
+    def check_groups(self, index: GroupIndex | None) -> None:
+        """Refuse more groups than two."""
+        n_groups = need_groups(index, self).n_groups
+        if n_groups > 2:
+            raise ValueError(
+                f"groups must be two for {type(self).__name__}, got {n_groups}; "
+                "use FairnessLoss for more."
+            )
+
     def typical_scale(self, n_classes: int) -> float:
         """Largest difference (1) plus the other terms of an uninformed model."""
         task = self.task_weight * SquaredError().typical_scale(n_classes)
         return 1.0 + task + self.beta / n_classes**2
 
-    def _two_groups(self, batch: Batch, index: GroupIndex) -> GroupIndex:
-        if batch.is_multiclass:
-            raise ValueError(
-                f"scores must have shape [n] for {type(self).__name__}, got "
-                f"{list(batch.scores.shape)}; use FairnessLoss for several classes."
-            )
-        if index.n_groups > 2:
-            raise ValueError(
-                f"groups must be two for {type(self).__name__}, got {index.n_groups}; "
-                "use FairnessLoss for more."
-            )
-        return index
+    @property
+    def _step(self) -> Step:
+        default = 5.0 if self.form == "plain" else self.published_steepness
+        return Step("tanh", self.steepness or default, masked=self.form == "masked")
 
 
 @final

@@ -7,13 +7,15 @@ there. The functions are written for both.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from apfex.rates import Rate
 
 Aggregate = Literal["mean", "smooth_mean", "max", "smooth_max", "rms"]
 Array = Any
@@ -25,7 +27,7 @@ TEMPERATURE = 0.02
 """Of the smooth maximum, see ``smooth_max``."""
 _TINY = 1e-12
 """Keeps the slope of the root mean square finite at parity."""
-_MOST_CROSSED = 32
+MOST_CROSSED = 32
 """Up to this many groups the k x k differences are taken as they are; beyond, prefix sums."""
 
 
@@ -55,12 +57,73 @@ def gap_and_slopes(
     """
     xp: Any = torch if isinstance(above, Tensor) else np
     known = below >= min_count
+    if xp is np and below.shape[-1] >= 2 and known.all():
+        return _all_known(above, below, known, aggregate)
     count = (known + 0.0 * below).sum(-1)[..., None]  # in float64, for either library
     safe = xp.where(known, below, 1.0)
     rates = xp.where(known, above / safe, 0.0)
     gap, slope = _AGGREGATES[aggregate](xp, rates, known, count)
     by_above = xp.where(known & (count >= 2), slope / safe, 0.0)
     return xp.where(count[..., 0] >= 2, gap, xp.inf), by_above, -by_above * rates
+
+
+def smooth_mean_of_few(
+    counts: Sequence[Sequence[float]], rate: Rate, least: float
+) -> tuple[float, list[float]]:
+    """Smooth mean difference of a rate over the pairs of few groups, number by number.
+
+    For a handful of groups this takes a quarter of the time of the forms for arrays.
+
+    Parameters
+    ----------
+    counts : k rows of 4
+        Of ``soft_counts``.
+    rate : Rate
+    least : float
+        A group with a smaller denominator is left out.
+
+    Returns
+    -------
+    gap : float
+        0 where fewer than two groups are left.
+    slopes : 2 k numbers
+        By the selected negatives and positives of each group.
+    """
+    n0, n1, n2, n3 = rate.numerator
+    d0, d1, d2, d3 = rate.denominator
+    known, slopes, total, selected = [], [0.0] * (2 * len(counts)), 0.0, 0.0
+    for group, (a, b, c, d) in enumerate(counts):
+        selected += a + b
+        below = d0 * a + d1 * b + d2 * c + d3 * d
+        if below >= least:
+            known.append((2 * group, (n0 * a + n1 * b + n2 * c + n3 * d) / below, below))
+    if selected != selected:  # NaN scores, which must not look like empty groups
+        return selected, slopes
+    heights = [0.0] * len(known)
+    for i, (_, v, _) in enumerate(known):
+        for j in range(i):
+            difference = v - known[j][1]
+            clipped = max(-1.0, min(1.0, difference / WIDTH))
+            total += clipped * (difference - WIDTH / 2 * clipped)
+            heights[i] += clipped
+            heights[j] -= clipped
+    pairs = len(known) * (len(known) - 1) / 2 or 1.0
+    for height, (cell, v, below) in zip(heights, known, strict=True):
+        worth = height / pairs / below
+        slopes[cell] = worth * (n0 - v * d0)
+        slopes[cell + 1] = worth * (n1 - v * d1)
+    return total / pairs, slopes
+
+
+def _all_known(
+    above: Array, below: Array, known: Array, aggregate: Aggregate
+) -> tuple[Array, Array, Array]:
+    """The same where no group is left out, as in most batches, without the masks."""
+    rates = above / below
+    count = np.full((*below.shape[:-1], 1), float(below.shape[-1]))
+    gap, slope = _AGGREGATES[aggregate](np, rates, known, count)
+    by_above = slope / below
+    return gap, by_above, -by_above * rates
 
 
 def _mean(xp: ModuleType, v: Array, known: Array, count: Array) -> tuple[Array, Array]:
@@ -71,7 +134,7 @@ def _mean(xp: ModuleType, v: Array, known: Array, count: Array) -> tuple[Array, 
 
 
 def _smooth_mean(xp: ModuleType, v: Array, known: Array, count: Array) -> tuple[Array, Array]:
-    if v.shape[-1] <= _MOST_CROSSED:
+    if v.shape[-1] <= MOST_CROSSED:
         total, slope = _crossed(xp, v, known)
     else:
         total, slope = _prefix_sums(xp, v, known, count)

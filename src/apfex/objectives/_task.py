@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 from torch import Tensor
 
 from apfex.groups import Groups
 from apfex.objectives._base import Batch, BatchObjective, check_batch
+from apfex.objectives._fused import Recipe
 from apfex.rates import GroupIndex
 
 
@@ -41,9 +43,14 @@ class CrossEntropy(_TaskLoss):
     tensor(0.6931)
     """
 
-    def evaluate(self, batch: Batch, index: GroupIndex | None = None) -> Tensor:  # noqa: ARG002
-        """Return the loss of a checked batch."""
+    def define(self, batch: Batch, index: GroupIndex | None = None) -> Tensor:  # noqa: ARG002
+        """Return the loss by its definition."""
         return batch.cross_entropy
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """How the loss of binary scores is put together."""
+        return Recipe(shares=(1.0, 0.0, 0.0))
 
     def _of_rows(self, batch: Batch) -> Tensor:
         """Loss of each row of a checked batch, shape [n]."""
@@ -66,9 +73,14 @@ class SquaredError(_TaskLoss):
     tensor(0.2500)
     """
 
-    def evaluate(self, batch: Batch, index: GroupIndex | None = None) -> Tensor:  # noqa: ARG002
-        """Return the loss of a checked batch."""
+    def define(self, batch: Batch, index: GroupIndex | None = None) -> Tensor:  # noqa: ARG002
+        """Return the loss by its definition."""
         return batch.squared_error
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """How the loss of binary scores is put together."""
+        return Recipe(shares=(0.0, 1.0, 0.0))
 
     def _of_rows(self, batch: Batch) -> Tensor:
         """Loss of each row of a checked batch, shape [n]."""

@@ -410,16 +410,19 @@ class APFEx(torch.optim.Optimizer):
         return outputs
 
     def _history_for(self, m: int) -> History:
+        history = self.history or self._new_history(m)
+        if m != history.n_objectives:
+            raise ValueError(f"losses must be as many as before ({history.n_objectives}), got {m}.")
+        self._scales.check(m)
+        return history
+
+    def _new_history(self, m: int) -> History:
         names = (
             [choice.name for choice in Choice]
             if isinstance(self.strategy, AdaptiveSwitch)
             else [type(self.strategy).__name__]
         )
-        history = self.history or History(m, self.window, trace=self.trace, choice_names=names)
-        if m != history.n_objectives:
-            raise ValueError(f"losses must be as many as before ({history.n_objectives}), got {m}.")
-        self._scales.check(m)
-        return history
+        return History(m, self.window, trace=self.trace, choice_names=names)
 
     def _share_inner(self) -> None:
         self.param_groups, self.state = self.inner.param_groups, self.inner.state

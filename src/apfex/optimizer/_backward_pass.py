@@ -13,6 +13,7 @@ from torch import Tensor
 from apfex.constraints import Constraint
 from apfex.gradients import Jacobian, jacobian
 from apfex.history import History
+from apfex.objectives import known_gradients
 
 if TYPE_CHECKING:
     from apfex.optimizer._pending_step import PendingStep
@@ -58,20 +59,22 @@ class BackwardCall:
 
     def gradients(self, scales: Tensor, batched: bool | None) -> BackwardPass:
         """Gradients of this batch alone, over the scales of the losses [m]."""
-        return self.differentiate(((self.loss_scale or 1.0) / scales).to(self.values), batched)
+        return self.differentiate((self.loss_scale or 1.0) / scales, batched)
 
     def differentiate(self, factor: Tensor | float, batched: bool | None) -> BackwardPass:
         """Gradients of the losses times a factor."""
         softs = [constraint.soft.reshape(()) for constraint in self.active]
         constrained = torch.stack(softs) if softs else None
-        losses = self.values * factor
-        return BackwardPass(losses, self.parameters, self.outputs, constrained, batched)
+        factors = torch.as_tensor(factor).to(self.values).expand(len(self.values))
+        return BackwardPass(
+            self.values, factors, self.parameters, self.outputs, constrained, batched
+        )
 
 
 @final
 @dataclass(eq=False)
 class BackwardPass:
-    """Gradients of scaled losses [m] by the parameters, or first by the outputs.
+    """Gradients of losses [m] times factors [m] by the parameters, or first by the outputs.
 
     Weights that need no Gramian cost one backward pass of the weighted sum. Where a Gramian is
     asked for, all gradients are taken: by the parameters, in one batch; or by the outputs, which
@@ -79,6 +82,7 @@ class BackwardPass:
     """
 
     values: Tensor
+    factors: Tensor
     parameters: Sequence[Tensor]
     outputs: Tensor | None = None
     softs: Tensor | None = None
@@ -109,15 +113,19 @@ class BackwardPass:
     def take_output_rows(self) -> Jacobian:
         """Gradients of the losses by the outputs."""
         assert self.outputs is not None
-        keep = self.softs is not None
-        self.output_rows = self._jacobian(self.values, [self.outputs], None, keep)
+        known = known_gradients(self.values, self.outputs)
+        if known is None:
+            keep = self.softs is not None
+            self.output_rows = self._jacobian(self.values, [self.outputs], self._scaled, keep)
+        else:
+            self.output_rows = Jacobian((known * self.factors.unsqueeze(1),))
         return self.output_rows
 
     def take_parameter_rows(self) -> Jacobian:
         """Gradients of the losses by the parameters, through the outputs where these are known."""
         keep = self.softs is not None
         if self.outputs is None:
-            rows = self._jacobian(self.values, self.parameters, None, keep)
+            rows = self._jacobian(self.values, self.parameters, self._scaled, keep)
         else:
             assert self.output_rows is not None
             cotangents = self.output_rows.blocks[0]
@@ -138,9 +146,14 @@ class BackwardPass:
             return self.parameter_rows.combine(weights)
         if self.output_rows is not None and self.outputs is not None:
             return self._pull_back(self.outputs, self.output_rows.combine(weights)[0])
-        return self._pull_back(self.values @ weights, None)
+        return self._pull_back(self.values, weights * self.factors)
 
-    def _pull_back(self, values: Tensor, cotangent: Tensor | None) -> Direction:
+    @property
+    def _scaled(self) -> Tensor:
+        """Cotangents [m, m] of the scaled losses."""
+        return self.factors.diag()
+
+    def _pull_back(self, values: Tensor, cotangent: Tensor) -> Direction:
         return torch.autograd.grad(values, self.parameters, cotangent, materialize_grads=True)
 
     def _jacobian(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -84,9 +85,9 @@ def read_losses(losses: Tensor | Sequence[Tensor]) -> Tensor:
             f"losses[{independent[0]}] must depend on the model's parameters, but it has no "
             "gradient; was it detached, or computed under no_grad?"
         )
-    if not bool(values.isfinite().all()):
-        worst = int((~values.isfinite()).nonzero()[0])
-        raise ValueError(f"losses[{worst}] must be finite, got {values[worst].item()}.")
+    for position, value in enumerate(values.tolist()):
+        if not math.isfinite(value):
+            raise ValueError(f"losses[{position}] must be finite, got {value}.")
     return values
 
 
@@ -151,7 +152,7 @@ def graph_nodes(tensors: Iterable[Tensor]) -> set[Any]:
 
 def used_parameters(nodes: Iterable[Any], parameters: Sequence[Tensor]) -> list[Tensor]:
     """The parameters that a graph reaches; the others keep their ``.grad``."""
-    found = {id(getattr(node, "variable", None)) for node in nodes}
+    found = {id(node.variable) for node in nodes if hasattr(node, "variable")}
     return [parameter for parameter in parameters if id(parameter) in found]
 
 
@@ -244,6 +245,8 @@ def _edge(tensor: Tensor) -> tuple[Any, int]:
         raise TypeError(f"outputs must be a tensor, got {type(tensor).__name__}.")
     if not tensor.requires_grad:
         raise ValueError("outputs must depend on the model's parameters, but has no gradient.")
+    if tensor.grad_fn is not None:
+        return tensor.grad_fn, tensor.output_nr
     edge = torch.autograd.graph.get_gradient_edge(tensor)
     return edge.node, edge.output_nr
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import final
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,6 +19,9 @@ from apfex.optimizer._accumulation import ScaledSums
 from apfex.optimizer._backward_pass import BackwardPass, Direction
 from apfex.solvers import min_norm
 from apfex.strategies import StepView, Strategy, active_min_norm, direction_length
+
+_ONLY_CHOICE = torch.zeros((), dtype=torch.int64)
+"""Of a strategy that is the only one."""
 
 
 class OverflowInGradients(ArithmeticError):
@@ -89,7 +95,7 @@ def _computed_step(
 ) -> DecidedStep:
     decision = strategy.decide(view)
     weights = decision.weights
-    if weights.shape != view.losses.shape or not bool(weights.isfinite().all()):
+    if weights.shape != view.losses.shape or not all(map(math.isfinite, weights.tolist())):
         raise ValueError(
             f"strategy must answer with {view.losses.shape[-1]} finite weights, got "
             f"{weights.tolist()} from {type(strategy).__name__}."
@@ -106,16 +112,16 @@ def _computed_step(
     if rows is not None:
         required = torch.tensor([c.required_descent for c in active], dtype=torch.float64)
         direction, slack = _constrained(direction, rows, required, loss_scale)
-    norm = _length(direction).cpu() / loss_scale
-    if not bool(norm.isfinite()):
+    norm = _length(direction) / loss_scale
+    if not math.isfinite(norm):
         raise OverflowInGradients
     seen = view.has_gramian
     logs_omega = seen and starts_window
     record = StepRecord(
         losses=view.losses,
         weights=weights,
-        choice=torch.zeros((), dtype=torch.int64) if decision.choice is None else decision.choice,
-        direction_norm=norm,
+        choice=_ONLY_CHOICE if decision.choice is None else decision.choice,
+        direction_norm=torch.tensor(norm, dtype=torch.float64),
         norms=view.norms if seen else None,
         alignment=_alignment(view) if seen else None,
         omega=direction_length(view.gramian, min_norm(view.gramian)) if logs_omega else None,
@@ -145,27 +151,30 @@ def _blended(
 
 def finite_gramian(gramian: Tensor, loss_scale: float | None) -> Tensor:
     """The Gramian of the unscaled losses, in float64 on the CPU."""
-    gramian = gramian.double().cpu() / (loss_scale or 1.0) ** 2
-    if not bool(gramian.isfinite().all()):
+    gramian = gramian.double().cpu()
+    if loss_scale is not None:
+        gramian = gramian / loss_scale**2
+    if not np.isfinite(gramian.numpy()).all():
         raise OverflowInGradients
     return gramian
 
 
-def _length(direction: Direction) -> Tensor:
+def _length(direction: Direction) -> float:
     dense = [part.coalesce().values() if part.is_sparse else part for part in direction]
     lengths = [torch.linalg.vector_norm(part, dtype=torch.float64) for part in dense]
-    return torch.stack(lengths).norm()
+    return math.hypot(*torch.stack(lengths).tolist())
 
 
 def _alignment(view: StepView) -> Tensor:
     """Mean cosine over pairs of gradients; a gradient of length 0 has none."""
-    norms = view.norms
-    m = norms.shape[-1]
-    lengths = norms.unsqueeze(-1) * norms.unsqueeze(-2)
-    counted = torch.ones(m, m, dtype=torch.bool).triu(1) & (lengths > 0)
-    cosines = torch.where(counted, view.gramian / lengths.clamp(min=1e-300), 0.0)
-    number = counted.sum()
-    return torch.where(number > 0, cosines.sum() / number.clamp(min=1), torch.nan)
+    norms, products = view.norms.tolist(), view.gramian.tolist()
+    cosines = [
+        products[i][j] / (norms[i] * norms[j])
+        for i, j in combinations(range(len(norms)), 2)
+        if norms[i] * norms[j] > 0
+    ]
+    mean = sum(cosines) / len(cosines) if cosines else math.nan
+    return torch.tensor(mean, dtype=torch.float64)
 
 
 def _harm(gradients: BackwardPass | ScaledSums, view: StepView, weights: Tensor) -> Tensor | None:

@@ -15,8 +15,9 @@ from apfex.optimizer._checks import elementwise_nodes
 
 def full_precision(device: torch.device) -> AbstractContextManager[object]:
     """Leave ``torch.autocast``: Gramians and weighted sums are not for half precision."""
-    if torch.amp.is_autocast_available(device.type):
-        return torch.autocast(device.type, enabled=False)
+    kind = device.type
+    if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
+        return torch.autocast(kind, enabled=False)
     return nullcontext()
 
 

@@ -61,7 +61,7 @@ class LossScales:
     def settle(self, scales: Tensor, history: History) -> None:
         """A step with these scales was taken: earlier losses are to be comparable with its own."""
         if self.given is None:
-            if self.largest is not None:
+            if self.largest is not None and scales is not self.largest:
                 history.rescale(self.largest / scales)
             self.largest = scales
 

@@ -13,6 +13,7 @@ from apfex.rates._group_index import GroupIndex
 from apfex.rates._rates import (
     OTHER_LABEL,
     RATES,
+    Rate,
     RateName,
     quotient,
     rate_sums,
