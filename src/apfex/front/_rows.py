@@ -19,7 +19,6 @@ from apfex.models import (
     TrainingRows,
     TreeLearner,
     TreeSettings,
-    import_xgboost,
     network_learners,
 )
 from apfex.rates import ConfusionCounts, count_rows
@@ -206,7 +205,6 @@ class TableEncoders:
         if settings.has_networks:
             encoders["networks"] = TableEncoder(bins=settings.bins_for(n)).fit(X, y)
         if settings.has_trees:
-            import_xgboost()
             encoders["trees"] = TableEncoder(categories="codes").fit(X)
         return TableEncoders(encoders)
 

@@ -25,6 +25,6 @@ from apfex.models._stacked_modules import StackedModules
 from apfex.models._threads import thread_count, use_threads
 from apfex.models._training import TrainingSettings, train_population
 from apfex.models._tree_arrays import TreeArrays
-from apfex.models._trees import Trees, TreeSettings, import_xgboost
+from apfex.models._trees import Trees, TreeSettings
 
 __all__ = ["StrategyGradient", "TrainingRows", "TreeSettings", "Trees", "boost_members"]

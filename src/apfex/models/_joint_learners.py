@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from xgboost import Booster, DMatrix
 
 from apfex.models._joint_model import JointLearner
 from apfex.models._penalized_loss import GapWeights
@@ -23,9 +24,6 @@ from apfex.models._trees import (
     plain_matrix,
     quantile_matrix,
 )
-
-if TYPE_CHECKING:
-    from xgboost import Booster, DMatrix
 
 _DECAY_ROWS = 1_000.0
 """Rows that the weight decay of linear models counts as."""

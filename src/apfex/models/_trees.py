@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, final
+from typing import Any, Self, TypeVar, final
 
 import numpy as np
 import torch
+import xgboost
 from torch import Tensor, nn
+from xgboost import Booster, DMatrix
 
 from apfex.models._rows import TrainingRows
 from apfex.models._tree_arrays import EnsembleArrays, check_trees, read_ensemble
-
-if TYPE_CHECKING:
-    from xgboost import Booster, DMatrix
 
 _T = TypeVar("_T")
 _U = TypeVar("_U")
@@ -24,23 +22,6 @@ _MANY = 4_096
 """Rows beyond which several threads predict."""
 _SMALL = 5_000
 """Below so many rows shallow trees and small steps are better."""
-
-
-def import_xgboost() -> ModuleType:
-    """Import XGBoost, or raise an error that says how to install it.
-
-    Examples
-    --------
-    >>> import_xgboost().__name__
-    'xgboost'
-    """
-    try:
-        import xgboost
-    except ImportError as error:
-        raise ImportError(
-            "Boosted trees need XGBoost: pip install 'apfex[boosting]', or xgboost itself."
-        ) from error
-    return xgboost
 
 
 @final
@@ -125,7 +106,7 @@ def quantile_matrix(
     weight: np.ndarray | None = None,
 ) -> DMatrix:
     """Put inputs [n, d] into bins, to learn from; all trees share the bins."""
-    return import_xgboost().QuantileDMatrix(
+    return xgboost.QuantileDMatrix(
         x,
         label,
         weight=weight,
@@ -143,7 +124,7 @@ def plain_matrix(
     weight: np.ndarray | None = None,
 ) -> DMatrix:
     """Keep inputs [n, d] as they are, to predict: bins have no place for unknown categories."""
-    return import_xgboost().DMatrix(
+    return xgboost.DMatrix(
         x,
         label,
         weight=weight,
@@ -173,7 +154,7 @@ def fit_booster(
         objective = {"objective": "multi:softprob", "eval_metric": "mlogloss"}
         objective["num_class"] = n_classes
     results: dict[str, dict[str, list[float]]] = {}
-    booster = import_xgboost().train(
+    booster = xgboost.train(
         settings.parameters(**objective),
         data,
         settings.n_estimators,
@@ -276,10 +257,10 @@ class Trees(nn.Module):
     def from_json(data: bytes) -> Trees:
         """Read an ensemble that ``to_json`` has written; damaged data are refused."""
         check_trees(data)
-        booster = import_xgboost().Booster()
+        booster = xgboost.Booster()
         try:
             booster.load_model(bytearray(data))
-        except import_xgboost().core.XGBoostError as error:
+        except xgboost.core.XGBoostError as error:
             reason = next(iter(str(error).splitlines()), "")
             raise ValueError(
                 f"data must be a booster in XGBoost's JSON, got {reason!r}."
