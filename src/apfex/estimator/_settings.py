@@ -68,10 +68,15 @@ def read_settings(given: APFExClassifier) -> SearchSettings:
 
 
 def settings_for_rows(
-    settings: SearchSettings, rows: Rows, favorable: int, n_jobs: int | None
+    settings: SearchSettings,
+    rows: Rows,
+    favorable: int,
+    n_jobs: int | None,
+    class_weight: str | Mapping[Any, float] | None = None,
 ) -> SearchSettings:
     """Criteria of the favorable label, by its code; none, with a warning, without groups."""
-    scoring = _scoring_for(settings.scoring, rows.classes, favorable)
+    weight = _class_weight_for(class_weight, rows)
+    scoring = replace(_scoring_for(settings.scoring, rows.classes, favorable), class_weight=weight)
     threads = thread_count(n_jobs, len(rows.y))
     settings = replace(settings, scoring=scoring, n_threads=threads)
     if rows.crossing is None:
@@ -94,6 +99,7 @@ def _read_scoring(given: APFExClassifier) -> Scoring:
             f"cost_matrix must be None with scoring={name!r}, got one: costs rank the points by "
             "themselves; leave scoring at 'accuracy'."
         )
+    _check_class_weight(given)
     if rate is not None and not (isinstance(rate, Real) and 0 < rate < 1):
         raise ValueError(f"selection_rate must be None or between 0 and 1, got {rate!r}.")
     rate = None if rate is None else float(rate)
@@ -109,6 +115,46 @@ def _read_scoring(given: APFExClassifier) -> Scoring:
             f"scikit-learn that uses decisions, such as 'f1', got {name!r}."
         )
     return Scoring(name, None, rate)
+
+
+def _check_class_weight(given: APFExClassifier) -> None:
+    weights = given.class_weight
+    if weights is None:
+        return
+    if isinstance(weights, Mapping):
+        wrong = {
+            label: weight
+            for label, weight in weights.items()
+            if not (isinstance(weight, Real) and 0 < weight < float("inf"))
+        }
+        if wrong or not weights:
+            found = wrong or dict(weights)
+            raise ValueError(f"class_weight must map labels to numbers above 0, got {found}.")
+    elif not (isinstance(weights, str) and weights == "balanced"):
+        raise ValueError(
+            "class_weight must be None, 'balanced', or a mapping from labels to weights, got "
+            f"{weights!r}."
+        )
+    if given.cost_matrix is not None or given.scoring == "balanced_accuracy":
+        other = "cost_matrix" if given.cost_matrix is not None else "scoring='balanced_accuracy'"
+        raise ValueError(
+            f"class_weight must be None with {other}, got {weights!r}: both say what an error on a "
+            "label costs; give one of the two."
+        )
+
+
+def _class_weight_for(given: str | Mapping[Any, float] | None, rows: Rows) -> np.ndarray | None:
+    """Weight of each class [c]; one that is not named counts 1, as in scikit-learn."""
+    if given is None:
+        return None
+    c, labels = len(rows.classes), rows.classes.tolist()
+    if isinstance(given, Mapping):
+        strange = [label for label in given if label not in labels]
+        if strange:
+            raise ValueError(f"class_weight must name labels of {labels}, got {strange}.")
+        return np.array([float(given.get(label, 1.0)) for label in labels])
+    counts = np.bincount(rows.y, rows.sample_weight, minlength=c)
+    return counts.sum() / (c * counts)
 
 
 def _scoring_for(scoring: Scoring, classes: np.ndarray, favorable: int) -> Scoring:
@@ -178,13 +224,16 @@ def _read_models(given: APFExClassifier) -> tuple[str, ...]:
     """Names of the models, one or several."""
     if callable(given.model):
         return ()
+    if isinstance(given.model, str) and given.model == "auto":
+        return _read_auto(given)
     named = (given.model,) if isinstance(given.model, str) else given.model
     known = ("mlp", "linear", "boosting")
     models = tuple(named) if isinstance(named, Sequence) else (named,)
     distinct = len({str(model) for model in models}) == len(models) > 0
     if not distinct or not all(model in known for model in models):
         raise ValueError(
-            f"model must be of {list(known)}, a tuple of them, or a factory, got {given.model!r}."
+            f"model must be 'auto', of {list(known)}, a tuple of them, or a factory, got "
+            f"{given.model!r}."
         )
     if {"mlp", "linear"} <= set(models):
         raise ValueError(
@@ -199,6 +248,21 @@ def _read_models(given: APFExClassifier) -> tuple[str, ...]:
     return models
 
 
+def _read_auto(given: APFExClassifier) -> tuple[str, ...]:
+    """The one model of members; of rules the table tells."""
+    is_booster = hasattr(given.init, "inplace_predict") or hasattr(given.init, "get_booster")
+    if is_booster or given.monotone_constraints:
+        return ("boosting",)
+    if given.init is not None or given.search == "inprocess":
+        return ("mlp",)
+    if given.learning_rate is not None:
+        raise ValueError(
+            f"learning_rate must be None for model='auto', got {given.learning_rate}: networks and "
+            "trees learn at different rates; name one model."
+        )
+    return ("auto",)
+
+
 def _read_monotone(given: APFExClassifier, models: tuple[str, ...]) -> dict[str, int]:
     if not isinstance(given.monotone_constraints or {}, Mapping):
         raise ValueError(
@@ -211,7 +275,8 @@ def _read_monotone(given: APFExClassifier, models: tuple[str, ...]) -> dict[str,
         raise ValueError(f"monotone_constraints must be of -1, 0 and 1, got {wrong}.")
     if any(found.values()) and models != ("boosting",):
         raise ValueError(
-            f"monotone_constraints must be None unless model is 'boosting', got {found} with "
+            "monotone_constraints must be None unless model is 'auto' or 'boosting', got "
+            f"{found} with "
             f"model={given.model!r}."
         )
     return found
@@ -266,7 +331,7 @@ def _check_init(given: APFExClassifier, models: tuple[str, ...]) -> None:
 
 
 def _check_members(given: APFExClassifier, models: tuple[str, ...]) -> None:
-    for name in ("cost_matrix", "selection_rate"):
+    for name in ("cost_matrix", "selection_rate", "class_weight"):
         if getattr(given, name) is not None:
             raise ValueError(
                 f"{name} must be None for members, got {getattr(given, name)!r}: only rules are "

@@ -17,6 +17,7 @@ from apfex.models._joint_model import (
     OutOfFoldPredictions,
     fit_joint_model,
     given_groups,
+    mixture_gain,
 )
 from apfex.models._penalized_loss import GapWeights, PenalizedLoss, weight_grid
 from apfex.models._rows import JointRows, TrainingRows

@@ -113,6 +113,8 @@ class JointTrees(nn.Module):
     tensor([1.])
     """
 
+    kind = "boosting"
+
     def __init__(self, label: Trees, group: Trees | None, shape: tuple[int, int]) -> None:
         super().__init__()
         self.label, self.group, self.shape = label, group, shape
@@ -210,7 +212,8 @@ class TreeLearner:
             boosters.append(booster)
             losses.append(loss)
             on_step()
-        rounds = int(np.mean(losses, axis=0).argmin()) + 1
+        common = min(map(len, losses))  # rounds before the first of them has stopped
+        rounds = int(np.mean([loss[:common] for loss in losses], axis=0).argmin()) + 1
         return [Trees(booster[:rounds]) for booster in boosters]
 
 
@@ -280,6 +283,7 @@ class ColumnsModel(nn.Module):
     def __init__(self, model: nn.Module, start: int, stop: int) -> None:
         super().__init__()
         self.model, self.start, self.stop = model, start, stop
+        self.kind = getattr(model, "kind", None)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the outputs of the model."""
