@@ -71,10 +71,10 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         categories and missing values as they are), or a factory
         ``(n_features, n_outputs) -> nn.Module``. ``("mlp", "boosting")``: both, mixed in the
         proportion that predicts unseen rows best. "auto": below 5,000 training rows trees and
-        linear models, mixed so; on larger tables trees, and networks beside them where they
-        predict a sample of 5,000 rows clearly better together. Where every point is a model of
-        its own ("inprocess"), "auto" means "mlp", or "boosting" for ``monotone_constraints`` and
-        for an ``init`` of XGBoost.
+        linear models, mixed so; on larger tables trees, and networks beside them where linear
+        models beside trees predict a sample of 3,000 rows clearly better. Where every point is a
+        model of its own ("inprocess"), "auto" means "mlp", or "boosting" for
+        ``monotone_constraints`` and for an ``init`` of XGBoost.
     sensitive : sequence of column names, optional
         Sensitive columns of ``X``, instead of ``sensitive_features`` in ``fit``.
     include_sensitive : bool

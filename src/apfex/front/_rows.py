@@ -22,6 +22,7 @@ from apfex.models import (
     TreeSettings,
     mixture_gain,
     network_learners,
+    use_threads,
 )
 from apfex.rates import ConfusionCounts, count_rows
 from apfex.tables import TableEncoder, stratified_sample
@@ -29,7 +30,7 @@ from apfex.tables import TableEncoder, stratified_sample
 if TYPE_CHECKING:
     from apfex.front._settings import SearchSettings
 
-_SAMPLE, _LOOK_FOLDS = 5_000, 2
+_SAMPLE, _LOOK_FOLDS = 3_000, 2
 """Rows of a large table by which ``model="auto"`` tells whether networks help, and their folds."""
 _LEAST_GAIN = 0.01
 """Share of the log loss of trees that networks must save there."""
@@ -272,7 +273,10 @@ def fit_encoders(rows: Rows, part: np.ndarray, settings: SearchSettings) -> Tabl
 
 
 def _networks_help(rows: Rows, part: np.ndarray, settings: SearchSettings) -> bool:
-    """Whether networks beside trees predict a sample of the rows clearly better than trees."""
+    """Whether a sample of the rows is predicted clearly better by linear models beside trees.
+
+    These are quick, and where they do not help networks hardly ever do.
+    """
     chosen = stratified_sample(strata(rows)[part], min(1.0, _SAMPLE / len(part)), seed=0)
     sample = part[chosen]
     encoders = TableEncoders.fit(rows.take(sample), rows.y[sample], settings, _SAMPLE)
@@ -287,7 +291,8 @@ def _networks_help(rows: Rows, part: np.ndarray, settings: SearchSettings) -> bo
         torch.from_numpy(deal(targets, _LOOK_FOLDS, 0)).to(settings.device),
     )
     *networks, trees = encoders.learners(looking, _SAMPLE, 0)
-    return mixture_gain(joint, [trees, *networks]) >= _LEAST_GAIN
+    with use_threads(1):  # so few rows gain nothing from more
+        return mixture_gain(joint, [trees, *networks]) >= _LEAST_GAIN
 
 
 def encode(encoder: Encoder, rows: Rows, part: np.ndarray, settings: SearchSettings) -> Tensor:
