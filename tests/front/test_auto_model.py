@@ -76,10 +76,10 @@ class TestMembers:
 
 
 def test_a_learning_rate_is_for_one_model():
-    with pytest.raises(ValueError, match="learning_rate must be None for model='auto', got 0.1"):
+    with pytest.raises(ValueError, match=r"learning_rate must be None for model='auto', got 0\.1"):
         fit(DATA, learning_rate=0.1)
 
 
 def test_auto_stands_alone():
-    with pytest.raises(ValueError, match="model must be 'auto', of .*got \\('auto', 'mlp'\\)"):
+    with pytest.raises(ValueError, match=r"model must be 'auto', of .*got \('auto', 'mlp'\)"):
         fit(DATA, model=("auto", "mlp"))
