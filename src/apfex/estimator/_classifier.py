@@ -72,7 +72,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         ``(n_features, n_outputs) -> nn.Module``. ``("mlp", "boosting")``: both, mixed in the
         proportion that predicts unseen rows best. "auto": below 5,000 training rows trees and
         linear models, mixed so; on larger tables trees, and networks beside them where linear
-        models beside trees predict a sample of 3,000 rows clearly better. Where every point is a
+        models beside trees predict a sample of 2,000 rows clearly better. Where every point is a
         model of its own ("inprocess"), "auto" means "mlp", or "boosting" for
         ``monotone_constraints`` and for an ``init`` of XGBoost.
     sensitive : sequence of column names, optional
@@ -136,7 +136,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         Of members: one stops after so many epochs, or rounds, without a better sum of error and
         gaps.
     n_estimators, max_depth : int, optional
-        Of trees, as in XGBoost: at most 200 rounds of depth 6, or of depth 3 below 5,000
+        Of trees, as in XGBoost: at most 140 rounds of depth 6, or 160 of depth 3 below 5,000
         training rows; fewer where the loss of rows that do not learn stops falling. Members
         have 20 rounds of their own on top; with ``init`` only these.
     monotone_constraints : mapping from column to -1, 0 or 1, optional

@@ -30,7 +30,7 @@ from apfex.tables import TableEncoder, stratified_sample
 if TYPE_CHECKING:
     from apfex.front._settings import SearchSettings
 
-_SAMPLE, _LOOK_FOLDS = 3_000, 2
+_SAMPLE, _LOOK_FOLDS = 2_000, 2
 """Rows of a large table by which ``model="auto"`` tells whether networks help, and their folds."""
 _LEAST_GAIN = 0.01
 """Share of the log loss of trees that networks must save there."""

@@ -23,6 +23,7 @@ _MANY = 4_096
 _SMALL = 5_000
 """Below so many rows shallow trees and small steps are better."""
 _FEW_ROWS: dict[str, Any] = {
+    "n_estimators": 160,
     "max_depth": 3,
     "learning_rate": 0.05,
     "subsample": 0.8,
@@ -32,9 +33,9 @@ _FEW_ROWS: dict[str, Any] = {
     "few_rows": True,
 }
 _GROUP: dict[str, Any] = {
-    "n_estimators": 50,
+    "n_estimators": 32,
     "max_depth": 4,
-    "learning_rate": 0.3,
+    "learning_rate": 0.4,
     "colsample_bytree": 1.0,  # the label is one of the columns
     "min_child_weight": 2.0,
     "reg_lambda": 1.0,
@@ -74,14 +75,14 @@ class TreeSettings:
     4
     """
 
-    n_estimators: int = 200
+    n_estimators: int = 140
     max_depth: int = 6
     learning_rate: float = 0.1
     subsample: float = 1.0
     colsample_bytree: float = 0.5
     min_child_weight: float = 0.5
     reg_lambda: float = 0.1
-    early_stopping_rounds: int = 15
+    early_stopping_rounds: int = 10
     monotone_constraints: tuple[int, ...] = ()
     seed: int = 0
     few_rows: bool = False
