@@ -34,7 +34,7 @@ setup: $(STAMP)  ## only make the virtual environment
 $(STAMP): pyproject.toml reproduction/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade --constraint constraints.txt pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,bench,boosting]" --editable reproduction
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,bench]" --editable reproduction
 	@command -v chromium > /dev/null || echo "No chromium here: the browser tests of the report are skipped (apt-get install chromium)."
 	touch $(STAMP)
 

@@ -36,12 +36,12 @@ def metadata_of(wheel: ZipFile) -> Message:
 
 
 def requirements_of(wheel: ZipFile, *, extras: bool) -> dict[str, Requirement]:
-    """What is installed with it, by name; with extras also what may be."""
+    """What is installed with it on this machine, by name; with extras also what may be."""
     found = [Requirement(line) for line in metadata_of(wheel).get_all("Requires-Dist", [])]
     return {
         canonicalize_name(one.name): one
         for one in found
-        if extras or one.marker is None or "extra" not in str(one.marker)
+        if extras or one.marker is None or one.marker.evaluate({"extra": ""})
     }
 
 

@@ -3,8 +3,15 @@
 from apfex.datasets import make_biased
 from apfex.estimator import APFExClassifier
 
-QUICK = {"epochs": 6, "n_members": 5, "batch_size": 64, "learning_rate": 0.02, "random_state": 0}
-"""Settings with which a fit takes a fraction of a second."""
+QUICK = {
+    "model": "mlp",
+    "epochs": 6,
+    "n_members": 5,
+    "batch_size": 64,
+    "learning_rate": 0.02,
+    "random_state": 0,
+}
+"""Settings of networks with which a fit takes a fraction of a second."""
 
 DATA = make_biased(600, kind="marginal", strength=0.4, random_state=0)
 FRESH = make_biased(600, kind="marginal", strength=0.4, random_state=1)

@@ -66,11 +66,15 @@ class TestMonotone:
         "category": ({"town": 1}, {}, r"must name columns of numbers, got \['town'\]"),
         "two": ({"merit_1": 2}, {}, r"must be of -1, 0 and 1, got \{'merit_1': 2\}"),
         "tuple": ((1, 0), {}, r"must map columns to -1, 0 or 1, got \(1, 0\)"),
-        "network": (MONOTONE, {"model": "mlp"}, "must be None unless model is 'boosting'"),
+        "network": (
+            MONOTONE,
+            {"model": "mlp"},
+            "must be None unless model is 'auto' or 'boosting'",
+        ),
         "both": (
             MONOTONE,
             {"model": ("mlp", "boosting"), "learning_rate": None},
-            "must be None unless model is 'boosting'",
+            "must be None unless model is 'auto' or 'boosting'",
         ),
     }
 
@@ -86,11 +90,14 @@ BAD = {
         {"model": ("mlp", "boosting")},
         "learning_rate must be None for several models, got 0.2",
     ),
-    "typo": ({"model": "boostin"}, r"model must be of \['mlp', .*got 'boostin'"),
-    "typo in a tuple": ({"model": ("mlp", "tree")}, r"model must be of .*got \('mlp', 'tree'\)"),
-    "nested": ({"model": (["mlp"], "boosting")}, "model must be of "),
-    "twice": ({"model": ("boosting", "boosting")}, "model must be of "),
-    "none": ({"model": ()}, r"model must be of .*got \(\)"),
+    "typo": ({"model": "boostin"}, r"model must be 'auto', of \['mlp', .*got 'boostin'"),
+    "typo in a tuple": (
+        {"model": ("mlp", "tree")},
+        r"model must be 'auto', of .*got \('mlp', 'tree'\)",
+    ),
+    "nested": ({"model": (["mlp"], "boosting")}, "model must be 'auto', of "),
+    "twice": ({"model": ("boosting", "boosting")}, "model must be 'auto', of "),
+    "none": ({"model": ()}, r"model must be 'auto', of .*got \(\)"),
     "mlp and linear": ({"model": ("mlp", "linear")}, "must not name both 'mlp' and 'linear'"),
     "two as members": (
         {"model": ("mlp", "boosting"), "learning_rate": None, "search": "inprocess"},

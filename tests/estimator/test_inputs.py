@@ -100,7 +100,7 @@ SETTINGS = {
     "criteria": (("dp", "fairness"), "criteria must be some of"),
     "grouping": ("cells", "grouping must be one of"),
     "scoring": ("fairness", "scoring must be 'accuracy', 'balanced_accuracy', or the name"),
-    "model": ("tree", r"model must be of \['mlp', .* or a factory, got 'tree'"),
+    "model": ("tree", r"model must be 'auto', of \['mlp', .* or a factory, got 'tree'"),
     "n_points": (0, "n_points must be an integer of at least 1, got 0"),
     "n_members": (1, "n_members must be an integer of at least 2, got 1"),
     "batch_size": (1.5, "batch_size must be an integer"),

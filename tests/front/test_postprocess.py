@@ -27,7 +27,7 @@ def test_a_small_table_of_noise_does_not_fool_itself(seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # all points may be trivial, and told so
         clf.fit(X, y, sensitive_features=group)
-    assert min(point.error for point in clf.front_) > 0.4  # in-sample it would be far below
+    assert min(point.error for point in clf.front_) > 0.38  # in-sample it would be far below
 
 
 def test_on_small_tables_all_rows_choose_and_on_large_ones_some():

@@ -1,9 +1,7 @@
-"""XGBoost's settings, its ensembles as modules, and life without it."""
+"""XGBoost's settings, and its ensembles as modules."""
 
 import copy
 import pickle
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import replace
@@ -11,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tests.estimator.tables import DATA, quick
+import xgboost
 from tests.models.rows import QUICK, make_rows, torch_threads
 
-from apfex.models import Trees, TreeSettings, import_xgboost
+from apfex.models import Trees, TreeSettings
 from apfex.models._trees import in_parallel
 
 
@@ -30,7 +28,7 @@ MANY = replace(QUICK, n_estimators=80, learning_rate=0.4)
 
 class TestTrees:
     def test_margins_are_those_of_the_booster(self, trees):
-        data = import_xgboost().DMatrix(X.numpy(), feature_types=["q"] * 4)
+        data = xgboost.DMatrix(X.numpy(), feature_types=["q"] * 4)
         expected = trees.booster.predict(data, output_margin=True).reshape(len(X), -1)
         np.testing.assert_array_equal(trees(X).numpy(), expected)
         assert trees(X).std() > 0
@@ -116,36 +114,6 @@ def test_work_runs_on_as_many_threads_as_torch_uses():
 def test_errors_of_work_come_through():
     with pytest.raises(ZeroDivisionError):
         list(in_parallel(lambda thing: 1 / thing, [1, 0]))
-
-
-class TestWithoutXGBoost:
-    @pytest.mark.parametrize(
-        "changes",
-        [
-            {"model": "boosting"},
-            {"model": "boosting", "search": "inprocess"},
-            {"model": ("mlp", "boosting"), "learning_rate": None},
-        ],
-        ids=["rules", "members", "mixed"],
-    )
-    def test_fit_names_the_extra_in_one_line(self, changes, monkeypatch):
-        monkeypatch.setitem(sys.modules, "xgboost", None)
-        clf = quick(**changes)
-        with pytest.raises(ImportError, match=r"pip install 'apfex\[boosting\]'") as caught:
-            clf.fit(DATA.X, DATA.y, sensitive_features=DATA.sensitive)
-        assert "\n" not in str(caught.value)
-        assert not hasattr(clf, "front_")
-
-    def test_the_library_works_and_never_asks_for_it(self):
-        code = (
-            "import sys, apfex, apfex.models, apfex.estimator\n"
-            "assert 'xgboost' not in sys.modules\n"
-            "sys.modules['xgboost'] = None\n"
-            "data = apfex.make_biased(n=200, random_state=0)\n"
-            "clf = apfex.estimator.APFExClassifier(epochs=1, max_gap=1.0, model='linear')\n"
-            "clf.fit(data.X, data.y, sensitive_features=data.sensitive)\n"
-        )
-        subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_module_of_trees_has_nothing_to_train():

@@ -32,6 +32,7 @@ def settings(**changes):
         "max_error_increase": None,
         "scoring": "accuracy",
         "cost": None,
+        "class_weight": None,
         "selection_rate": None,
         "include_sensitive": False,
         "group_thresholds": False,

@@ -77,6 +77,14 @@ def explore(
             metavar="false_positive=1,false_negative=5",
         ),
     ] = None,
+    class_weight: Annotated[
+        str | None,
+        typer.Option(
+            help="How much errors on an outcome count when models are made: balanced, or such as "
+            "positive=5. Models are still ranked by --scoring.",
+            metavar="balanced|positive=5",
+        ),
+    ] = None,
     selection_rate: Annotated[
         float | None,
         typer.Option(
@@ -95,8 +103,9 @@ def explore(
         ),
     ] = False,
     model: Annotated[
-        options.Model, typer.Option(help="Kind of model that is trained.")
-    ] = options.Model.mlp,
+        options.Model,
+        typer.Option(help="Kind of model that is trained; auto: what predicts new rows best."),
+    ] = options.Model.auto,
     search: Annotated[
         options.Search,
         typer.Option(

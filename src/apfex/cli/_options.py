@@ -23,6 +23,7 @@ def examples(*lines: str, after: str = "") -> str:
 class Model(StrEnum):
     """What is trained."""
 
+    auto = "auto"
     mlp = "mlp"
     linear = "linear"
     boosting = "boosting"
@@ -101,6 +102,7 @@ def arguments(typed: Mapping[str, Any], *others: str) -> dict[str, Any]:
         "bins": read_bins,
         "max_gap": read_max_gap,
         "cost": read_cost,
+        "class_weight": read_class_weight,
         "model": str,
         "search": str,
         "strategy": lambda names: names or "switch",
@@ -149,4 +151,17 @@ def read_cost(text: str | None) -> dict[str, float] | None:
         raise ValueError(
             "--cost must be what errors cost, such as false_positive=1,false_negative=5, got "
             f"{text!r}."
+        ) from error
+
+
+def read_class_weight(text: str | None) -> str | dict[str, float] | None:
+    """``balanced``, or ``positive=5``: how much errors on an outcome count."""
+    if text is None or text.strip() == "balanced":
+        return None if text is None else "balanced"
+    try:
+        parts = (part.partition("=") for part in text.split(","))
+        return {name.strip(): float(value) for name, _, value in parts}
+    except ValueError as error:
+        raise ValueError(
+            f"--class-weight must be balanced, or such as positive=5, got {text!r}."
         ) from error

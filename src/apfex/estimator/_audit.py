@@ -94,7 +94,7 @@ def read_audit_rows(
     --------
     >>> from apfex import APFExClassifier, make_biased
     >>> data, new = make_biased(n=400, random_state=0), make_biased(n=400, random_state=1)
-    >>> clf = APFExClassifier(max_gap=1.0, epochs=2, random_state=0)
+    >>> clf = APFExClassifier(model="linear", max_gap=1.0, epochs=2, random_state=0)
     >>> clf = clf.fit(data.X, data.y, sensitive_features=data.sensitive)
     >>> rows = read_audit_rows(clf, new.X, new.y, sensitive_features=new.sensitive)
     >>> audits = [rows.audit(codes) for codes in clf.decide_all(new.X)]  # classes are 0 and 1

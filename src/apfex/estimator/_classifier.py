@@ -34,7 +34,7 @@ from apfex.estimator._settings import (
 )
 from apfex.front import Features, Fitted, Front, search_front
 from apfex.metrics import check_indexes
-from apfex.models import thread_count, use_threads
+from apfex.models import RuleModel, thread_count, use_threads
 from apfex.persistence import StoredModel, export_onnx, save_model
 
 if TYPE_CHECKING:
@@ -66,15 +66,19 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         "equalized_odds"; fairlearn's words are taken as well.
     grouping : {"intersectional", "attributes"}
         Gaps over the cells of the crossing, or over each attribute on its own.
-    model : {"mlp", "linear", "boosting"}, tuple of them, classifier, or callable
+    model : {"auto", "mlp", "linear", "boosting"}, tuple of some, classifier, or callable
         A network with one hidden layer, a linear model, boosted trees (XGBoost, which takes
         categories and missing values as they are), or a factory
         ``(n_features, n_outputs) -> nn.Module``. ``("mlp", "boosting")``: both, mixed in the
-        proportion that predicts unseen rows best. Any classifier of scikit-learn's form with
-        ``predict_proba``, unfitted: clones of it learn the label, boosted trees the group given
-        the label. A ``Pipeline``, and what contains one, gets the table as it is, and so do
-        HistGradientBoosting, LightGBM, XGBoost and CatBoost (text becomes pandas categories for
-        the first three); any other classifier gets standardised, one-hot numbers without gaps.
+        proportion that predicts unseen rows best. "auto": below 5,000 training rows trees and
+        linear models, mixed so; on larger tables trees, and networks beside them where linear
+        models beside trees predict a sample of 2,000 rows clearly better. Where every point is a
+        model of its own ("inprocess"), "auto" means "mlp", or "boosting" for
+        ``monotone_constraints`` and for an ``init`` of XGBoost. Any classifier of scikit-learn's
+        form with ``predict_proba``, unfitted: clones of it learn the label, boosted trees the
+        group given the label. A ``Pipeline``, and what contains one, gets the table as it is, and
+        so do HistGradientBoosting, LightGBM, XGBoost and CatBoost (text becomes pandas categories
+        for the first three); any other classifier gets standardised, one-hot numbers without gaps.
     sensitive : sequence of column names, optional
         Sensitive columns of ``X``, instead of ``sensitive_features`` in ``fit``.
     include_sensitive : bool
@@ -86,6 +90,13 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     cost_matrix : matrix of shape [c, c], optional
         What it costs to decide for the class of a column where the label is that of the row, in
         the order of ``classes_``: points are ranked by the mean cost, and rules fitted by it.
+    class_weight : "balanced" or mapping from label to weight, optional
+        How much an error on a row of each label counts when rules are fitted, as in scikit-learn:
+        "balanced" is inversely proportional to how frequent a label is, a label that is not
+        named counts 1. Points are still ranked by ``scoring``, such as "f1", and gaps are those
+        of the rows as they are; ``scoring="balanced_accuracy"`` and ``cost_matrix`` do both, and
+        do not go with it. Probabilities stay calibrated: what an error costs is a matter of the
+        rule, and models that had learnt from weighted rows would count it twice.
     selection_rate : float, optional
         Of two classes: the share of rows that get the favorable label, the same at every point
         (exact on the training rows).
@@ -131,13 +142,14 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     epochs, batch_size, learning_rate, weight_decay, hidden
         Of the training; ``epochs=None`` means 200 steps at least, else about 800 in 12 to 24
         epochs; ``learning_rate=None`` 0.02, less from ``init`` and for networks on small tables.
-        Of trees only ``learning_rate``: 0.1, or 0.05 below 5,000 rows.
+        Of trees only ``learning_rate``: 0.1, or 0.05 below 5,000 rows. None for "auto".
     patience : int, optional
         Of members: one stops after so many epochs, or rounds, without a better sum of error and
         gaps.
     n_estimators, max_depth : int, optional
-        Of trees, as in XGBoost: at most 120 rounds of depth 6, or 80 of depth 3 below 5,000
-        training rows. Members have 20 rounds of their own on top; with ``init`` only these.
+        Of trees, as in XGBoost: at most 140 rounds of depth 6, or 160 of depth 3 below 5,000
+        training rows; fewer where the loss of rows that do not learn stops falling. Members
+        have 20 rounds of their own on top; with ``init`` only these.
     monotone_constraints : mapping from column to -1, 0 or 1, optional
         Of trees: scores fall, or rise, with the column ("x0", ... for arrays); the trees of
         ``init`` are as they are.
@@ -159,6 +171,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         Points by rising error, measured on the validation rows, which chose them.
     point_ : int
         The place on the front that ``predict`` uses.
+    mixture_ : dict from kind of model to share, or None
+        Which models the rules share, and how much each of them counts, such as
+        ``{"boosting": 0.7, "linear": 0.3}``. None with ``search="inprocess"``.
     history_ : pandas.DataFrame or None
         How the rules of the front came about: a row per ``member`` and step, in the columns of
         :meth:`apfex.history.History.to_frame`. Losses are the expected error and the gaps (of soft
@@ -190,12 +205,14 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     --------
     >>> from apfex import make_biased
     >>> data = make_biased(n=600, random_state=0)
-    >>> clf = APFExClassifier(max_gap=1.0, epochs=2, random_state=0)
+    >>> clf = APFExClassifier(max_gap=1.0, random_state=0)
     >>> clf = clf.fit(data.X, data.y, sensitive_features=data.sensitive)
     >>> len(clf.front_) >= 1
     True
     >>> clf.predict(data.X).shape
     (600,)
+    >>> sum(clf.mixture_.values())
+    1.0
     """
 
     n_features_in_: int
@@ -211,11 +228,12 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         criteria: str | Sequence[str] = ("dp",),
         *,
         grouping: Literal["intersectional", "attributes"] = "intersectional",
-        model: Any = "mlp",
+        model: Any = "auto",
         sensitive: Sequence[str] | None = None,
         include_sensitive: bool = False,
         scoring: str = "accuracy",
         cost_matrix: Any = None,
+        class_weight: Any = None,
         selection_rate: float | None = None,
         n_points: int = 16,
         max_gap: float | Mapping[str, float] = 0.05,
@@ -250,6 +268,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         self.include_sensitive = include_sensitive
         self.scoring = scoring
         self.cost_matrix = cost_matrix
+        self.class_weight = class_weight
         self.selection_rate = selection_rate
         self.n_points = n_points
         self.max_gap = max_gap
@@ -306,7 +325,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             grouping=self.grouping,
         )
         favorable = class_code(rows.classes, self.favorable_label)
-        settings = settings_for_rows(settings, rows, favorable, self.n_jobs)
+        settings = settings_for_rows(settings, rows, favorable, self.n_jobs, self.class_weight)
         left_out = () if self.include_sensitive else tuple(column_names(self.sensitive))
         names = getattr(self, "feature_names_in_", None)
         features = Features(self.n_features_in_, names, left_out)
@@ -324,6 +343,12 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     def classes_(self) -> np.ndarray:
         """The labels, sorted."""
         return self.fitted_.classes
+
+    @property
+    def mixture_(self) -> dict[str, float] | None:
+        """Which models the rules share, and how much each counts; None without rules."""
+        module = self.front_[0].module
+        return module.joint.mixture() if isinstance(module, RuleModel) else None
 
     @property
     def history_(self) -> pd.DataFrame | None:

@@ -56,7 +56,7 @@ def load(
     >>> from tempfile import TemporaryDirectory
     >>> from apfex import make_biased
     >>> data = make_biased(n=400, random_state=0)
-    >>> clf = APFExClassifier(epochs=2, max_gap=1.0, random_state=0)
+    >>> clf = APFExClassifier(model="linear", epochs=2, max_gap=1.0, random_state=0)
     >>> clf = clf.fit(data.X, data.y, sensitive_features=data.sensitive)
     >>> with TemporaryDirectory() as place:
     ...     again = load(clf.save(f"{place}/model"))

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from apfex.estimator._user_model import check_estimator, check_init, is_estimator
-from apfex.front import Criteria, Rows, Scoring, SearchSettings, scorer_of
+from apfex.front import Criteria, Rows, Scoring, SearchSettings, is_xgboost, scorer_of
 from apfex.models import thread_count
 from apfex.persistence import NotStored
 from apfex.strategies import check_strategies, read_strategies
@@ -74,10 +74,15 @@ def read_settings(given: APFExClassifier) -> SearchSettings:
 
 
 def settings_for_rows(
-    settings: SearchSettings, rows: Rows, favorable: int, n_jobs: int | None
+    settings: SearchSettings,
+    rows: Rows,
+    favorable: int,
+    n_jobs: int | None,
+    class_weight: str | Mapping[Any, float] | None = None,
 ) -> SearchSettings:
     """Criteria of the favorable label, by its code; none, with a warning, without groups."""
-    scoring = _scoring_for(settings.scoring, rows.classes, favorable)
+    weight = _class_weight_for(class_weight, rows)
+    scoring = replace(_scoring_for(settings.scoring, rows.classes, favorable), class_weight=weight)
     threads = thread_count(n_jobs, len(rows.y))
     settings = replace(settings, scoring=scoring, n_threads=threads)
     if rows.crossing is None:
@@ -101,6 +106,7 @@ def _read_scoring(given: APFExClassifier) -> Scoring:
             f"cost_matrix must be None with scoring={name!r}, got one: costs rank the points by "
             "themselves; leave scoring at 'accuracy'."
         )
+    _check_class_weight(given)
     if rate is not None and not (isinstance(rate, Real) and 0 < rate < 1):
         raise ValueError(f"selection_rate must be None or between 0 and 1, got {rate!r}.")
     rate = None if rate is None else float(rate)
@@ -116,6 +122,46 @@ def _read_scoring(given: APFExClassifier) -> Scoring:
             f"scikit-learn that uses decisions, such as 'f1', got {name!r}."
         )
     return Scoring(name, None, rate)
+
+
+def _check_class_weight(given: APFExClassifier) -> None:
+    weights = given.class_weight
+    if weights is None:
+        return
+    if isinstance(weights, Mapping):
+        wrong = {
+            label: weight
+            for label, weight in weights.items()
+            if not (isinstance(weight, Real) and 0 < weight < float("inf"))
+        }
+        if wrong or not weights:
+            found = wrong or dict(weights)
+            raise ValueError(f"class_weight must map labels to numbers above 0, got {found}.")
+    elif not (isinstance(weights, str) and weights == "balanced"):
+        raise ValueError(
+            "class_weight must be None, 'balanced', or a mapping from labels to weights, got "
+            f"{weights!r}."
+        )
+    if given.cost_matrix is not None or given.scoring == "balanced_accuracy":
+        other = "cost_matrix" if given.cost_matrix is not None else "scoring='balanced_accuracy'"
+        raise ValueError(
+            f"class_weight must be None with {other}, got {weights!r}: both say what an error on a "
+            "label costs; give one of the two."
+        )
+
+
+def _class_weight_for(given: str | Mapping[Any, float] | None, rows: Rows) -> np.ndarray | None:
+    """Weight of each class [c]; one that is not named counts 1, as in scikit-learn."""
+    if given is None:
+        return None
+    c, labels = len(rows.classes), rows.classes.tolist()
+    if isinstance(given, Mapping):
+        strange = [label for label in given if label not in labels]
+        if strange:
+            raise ValueError(f"class_weight must name labels of {labels}, got {strange}.")
+        return np.array([float(given.get(label, 1.0)) for label in labels])
+    counts = np.bincount(rows.y, rows.sample_weight, minlength=c)
+    return counts.sum() / (c * counts)
 
 
 def _scoring_for(scoring: Scoring, classes: np.ndarray, favorable: int) -> Scoring:
@@ -192,14 +238,16 @@ def _read_models(
         return ()
     if given.init is not None and search == "postprocess":
         return ("boosting",)
+    if isinstance(given.model, str) and given.model == "auto":
+        return _read_auto(given, search)
     named = (given.model,) if isinstance(given.model, str) else given.model
     known = ("mlp", "linear", "boosting")
     models = tuple(named) if isinstance(named, Sequence) else (named,)
     distinct = len({str(model) for model in models}) == len(models) > 0
     if not distinct or not all(model in known for model in models):
         raise ValueError(
-            f"model must be of {list(known)}, a tuple of them, a classifier of scikit-learn's "
-            f"form, or a factory, got {given.model!r}."
+            f"model must be 'auto', of {list(known)}, a tuple of them, a classifier of "
+            f"scikit-learn's form, or a factory, got {given.model!r}."
         )
     if {"mlp", "linear"} <= set(models):
         raise ValueError(
@@ -212,6 +260,22 @@ def _read_models(
             "and trees learn at different rates."
         )
     return models
+
+
+def _read_auto(
+    given: APFExClassifier, search: Literal["postprocess", "inprocess"]
+) -> tuple[str, ...]:
+    """The one model of members; of rules the table tells."""
+    if is_xgboost(given.init) or any((given.monotone_constraints or {}).values()):
+        return ("boosting",)
+    if search == "inprocess":
+        return ("mlp",)
+    if given.learning_rate is not None:
+        raise ValueError(
+            f"learning_rate must be None for model='auto', got {given.learning_rate}: networks and "
+            "trees learn at different rates; name one model."
+        )
+    return ("auto",)
 
 
 def _read_monotone(given: APFExClassifier) -> dict[str, int]:
@@ -252,8 +316,8 @@ def _check_search(
     """Refuse arguments that the search does not have."""
     if any(monotone.values()) and (models != ("boosting",) or is_estimator(given.model)):
         raise ValueError(
-            f"monotone_constraints must be None unless model is 'boosting', got {dict(monotone)} "
-            f"with model={given.model!r}."
+            "monotone_constraints must be None unless model is 'auto' or 'boosting', got "
+            f"{dict(monotone)} with model={given.model!r}."
         )
     if search == "inprocess":
         _check_members(given, models)
@@ -270,7 +334,7 @@ def _check_search(
 
 
 def _check_members(given: APFExClassifier, models: tuple[str, ...]) -> None:
-    for name in ("cost_matrix", "selection_rate"):
+    for name in ("cost_matrix", "selection_rate", "class_weight"):
         if getattr(given, name) is not None:
             raise ValueError(
                 f"{name} must be None for members, got {getattr(given, name)!r}: only rules are "

@@ -55,7 +55,8 @@ def check_init(given: APFExClassifier, search: str) -> None:
 
 def _check_start(given: APFExClassifier) -> None:
     """Members start from a network, or from boosted trees."""
-    init, with_trees = given.init, given.model == "boosting"
+    init = given.init
+    with_trees = given.model == "boosting" or (given.model == "auto" and is_xgboost(init))
     remedy = "other models have rules on top of them, with search='postprocess'"
     if with_trees and not is_xgboost(init):
         raise ValueError(

@@ -52,7 +52,7 @@ class Front(Sequence[Point]):
     --------
     >>> from apfex import APFExClassifier, make_biased
     >>> data = make_biased(n=400, random_state=0)
-    >>> clf = APFExClassifier(epochs=2, max_gap=1.0, random_state=0)
+    >>> clf = APFExClassifier(model="linear", epochs=2, max_gap=1.0, random_state=0)
     >>> front = clf.fit(data.X, data.y, sensitive_features=data.sensitive).front_
     >>> len(front) == len(front.to_frame())
     True

@@ -6,19 +6,18 @@ import copy
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import narwhals as nw
 import numpy as np
 import torch
+import xgboost
 from torch import Tensor, nn
+from xgboost import Booster
 
 from apfex.front._rows import Rows
 from apfex.front._settings import SearchSettings
-from apfex.models import Trees, TreeSettings, import_xgboost
-
-if TYPE_CHECKING:
-    from xgboost import Booster
+from apfex.models import Trees, TreeSettings
 
 _TOLERANCE = 1e-3
 _OBJECTIVES = ("binary:logistic", "binary:logitraw", "multi:softprob", "multi:softmax")
@@ -221,7 +220,7 @@ def _own_margins(init: Any, booster: Booster, X: Any) -> np.ndarray:
     try:
         if init is not booster:
             return np.asarray(init.predict(X, output_margin=True))
-        data = import_xgboost().DMatrix(X, enable_categorical=True)
+        data = xgboost.DMatrix(X, enable_categorical=True)
         return booster.predict(data, output_margin=True)
     except Exception as error:
         reason = next(iter(str(error).splitlines()), "")

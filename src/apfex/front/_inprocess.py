@@ -41,6 +41,8 @@ _SNAPSHOTS = 6
 """Times at which networks are evaluated, over the second half of the training."""
 _ROUNDS, _FASTER = 20, 3.0
 """Rounds on top of the base ensemble, and how much larger their steps are."""
+_LEAST_WEIGHT = 2.0
+"""Of a leaf of these: no validation rows stop them."""
 
 
 def search_members(rows: Rows, settings: SearchSettings, seed: int) -> SearchResult:
@@ -105,7 +107,11 @@ def _search_trees(
     gap_weights = settings.gap_weights(settings.n_members, len(rows.groupings))
     loss = PenalizedLoss(gap_weights, len(rows.groupings), 1, tanh_step, "rms")
     own_rounds = replace(
-        trees, n_estimators=_ROUNDS, learning_rate=min(1.0, _FASTER * trees.learning_rate)
+        trees,
+        n_estimators=_ROUNDS,
+        learning_rate=min(1.0, _FASTER * trees.learning_rate),
+        min_child_weight=_LEAST_WEIGHT,
+        reg_lambda=1.0,
     )
     with progress(settings.verbose, _ROUNDS, settings.figures) as show:
         ensembles = _Ensembles(validation, settings, show)

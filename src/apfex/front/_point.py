@@ -69,7 +69,7 @@ class Point:
     --------
     >>> from apfex import APFExClassifier, make_biased
     >>> data = make_biased(n=400, random_state=0)
-    >>> clf = APFExClassifier(epochs=2, max_gap=1.0, random_state=0)
+    >>> clf = APFExClassifier(model="linear", epochs=2, max_gap=1.0, random_state=0)
     >>> point = clf.fit(data.X, data.y, sensitive_features=data.sensitive).front_[0]
     >>> 0 <= point.error <= 1, list(point.gaps), point.gaps["dp"].upper <= 1
     (True, ['dp'], True)

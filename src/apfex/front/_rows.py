@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Protocol, final
 
@@ -16,17 +16,24 @@ from apfex.groups import Groups, make_groups
 from apfex.models import (
     ColumnsLearner,
     JointLearner,
+    JointRows,
     TrainingRows,
     TreeLearner,
     TreeSettings,
-    import_xgboost,
+    mixture_gain,
     network_learners,
+    use_threads,
 )
 from apfex.rates import ConfusionCounts, count_rows
 from apfex.tables import TableEncoder, stratified_sample
 
 if TYPE_CHECKING:
     from apfex.front._settings import SearchSettings
+
+_SAMPLE, _LOOK_FOLDS = 2_000, 2
+"""Rows of a large table by which ``model="auto"`` tells whether networks help, and their folds."""
+_LEAST_GAIN = 0.01
+"""Share of the log loss of trees that networks must save there."""
 
 
 @final
@@ -206,7 +213,6 @@ class TableEncoders:
         if settings.has_networks:
             encoders["networks"] = TableEncoder(bins=settings.bins_for(n)).fit(X, y)
         if settings.has_trees:
-            import_xgboost()
             encoders["trees"] = TableEncoder(categories="codes").fit(X)
         return TableEncoders(encoders)
 
@@ -247,7 +253,7 @@ class TableEncoders:
         for family, place in zip(self.encoders, places, strict=True):
             made: list[JointLearner]
             if family == "networks":
-                made = [*network_learners(settings.hidden, settings.training(n, seed))]
+                made = [*network_learners(settings.hidden_for(n), settings.training(n, seed))]
             else:
                 trees = self.trees(settings, n, seed)
                 made = [TreeLearner(trees, self.feature_types, settings.n_folds)]
@@ -257,11 +263,36 @@ class TableEncoders:
 
 def fit_encoders(rows: Rows, part: np.ndarray, settings: SearchSettings) -> TableEncoders:
     """Fit the encoders to some of the rows."""
+    if settings.looks_first(len(part)) and not _networks_help(rows, part, settings):
+        settings = replace(settings, models=("boosting",))
     encoders = TableEncoders.fit(rows.take(part), rows.y[part], settings, len(rows.y))
     if not encoders.n_inputs:
         dropped = next(iter(encoders.encoders.values())).dropped_
         raise ValueError(f"X must have a column that varies, got none: {dropped}.")
     return encoders
+
+
+def _networks_help(rows: Rows, part: np.ndarray, settings: SearchSettings) -> bool:
+    """Whether a sample of the rows is predicted clearly better by linear models beside trees.
+
+    These are quick, and where they do not help networks hardly ever do.
+    """
+    chosen = stratified_sample(strata(rows)[part], min(1.0, _SAMPLE / len(part)), seed=0)
+    sample = part[chosen]
+    encoders = TableEncoders.fit(rows.take(sample), rows.y[sample], settings, _SAMPLE)
+    if len(encoders.encoders) < 2 or not encoders.n_inputs:
+        return False
+    targets = strata(rows)[sample]
+    looking = replace(settings, validation_fraction=1 / _LOOK_FOLDS)
+    joint = JointRows(
+        encode(encoders, rows, sample, settings),
+        torch.from_numpy(targets).to(settings.device),
+        (1 if rows.crossing is None else len(rows.crossing), len(rows.classes)),
+        torch.from_numpy(deal(targets, _LOOK_FOLDS, 0)).to(settings.device),
+    )
+    *networks, trees = encoders.learners(looking, _SAMPLE, 0)
+    with use_threads(1):  # so few rows gain nothing from more
+        return mixture_gain(joint, [trees, *networks]) >= _LEAST_GAIN
 
 
 def encode(encoder: Encoder, rows: Rows, part: np.ndarray, settings: SearchSettings) -> Tensor:

@@ -30,6 +30,9 @@ class Scoring:
         What it costs to decide for the class of a column where the label is that of the row.
     selection_rate : float or None
         Share of all rows that get the favorable label at every point.
+    class_weight : array of shape [c] or None
+        How much an error on a row of each label counts when rules are fitted; points are ranked
+        without it.
     scorer : callable or None
 
     Examples
@@ -41,6 +44,7 @@ class Scoring:
     name: str = "error"
     costs: np.ndarray | None = None
     selection_rate: float | None = None
+    class_weight: np.ndarray | None = None
     scorer: Scorer | None = None
 
     def losses(self, decisions: Tensor, rows: ValidationRows) -> Tensor:
@@ -85,8 +89,12 @@ class Scoring:
             return costs / (label_shares @ costs.amax(1)).clamp_min(1e-12)
         if self.name == "balanced_error":  # classes count alike, so rows of a rare one count more
             weight = 1 / (c * label_shares.clamp_min(1e-6))
-            return weight.unsqueeze(1) * (1 - torch.eye(c).to(label_shares))
-        return None
+        elif self.class_weight is not None:
+            given = torch.from_numpy(self.class_weight).to(label_shares)
+            weight = given / (label_shares @ given).clamp_min(1e-12)
+        else:
+            return None
+        return weight.unsqueeze(1) * (1 - torch.eye(c).to(label_shares))
 
 
 def scorer_of(name: str, n_classes: int, favorable: int) -> Scorer:

@@ -112,7 +112,7 @@ def search_front(
     --------
     >>> from apfex import APFExClassifier, make_biased
     >>> data = make_biased(n=400, random_state=0)
-    >>> clf = APFExClassifier(epochs=2, max_gap=1.0, random_state=0)  # asks for a search
+    >>> clf = APFExClassifier(model="linear", epochs=2, max_gap=1.0, random_state=0)
     >>> clf.fit(data.X, data.y, sensitive_features=data.sensitive).fitted_.features.n
     5
     """

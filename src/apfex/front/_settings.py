@@ -30,7 +30,7 @@ class SearchSettings:
     bounds : mapping from criterion to float
         Of the point that is to stay on the front in any case.
     models : tuple of str
-        Of "mlp", "linear", "boosting"; empty where the user brings a model.
+        Of "mlp", "linear", "boosting"; "auto" alone; empty where the user brings a model.
     factory : callable or None
         ``(n_features, n_outputs) -> nn.Module``.
     estimator : classifier or None
@@ -147,9 +147,22 @@ class SearchSettings:
         return rate if rate is None or not self.criteria.of_other_label else 1 - rate
 
     @property
+    def is_auto(self) -> bool:
+        """Whether the table tells which models are trained."""
+        return self.models == ("auto",)
+
+    def looks_first(self, n: int) -> bool:
+        """Whether a sample of n rows tells which models are trained on all of them."""
+        return self.is_auto and n >= _SMALL
+
+    def hidden_for(self, n: int) -> tuple[int, ...]:
+        """Widths of the hidden layers; by themselves small tables get linear models alone."""
+        return () if self.is_auto and n < _SMALL else self.hidden
+
+    @property
     def has_trees(self) -> bool:
         """Whether there are boosted trees."""
-        return "boosting" in self.models
+        return "boosting" in self.models or self.is_auto
 
     @property
     def has_networks(self) -> bool:

@@ -18,6 +18,7 @@ from apfex.models._joint_model import (
     OutOfFoldPredictions,
     fit_joint_model,
     given_groups,
+    mixture_gain,
 )
 from apfex.models._label_columns import InitModel, LabelColumnsLearner, LabelColumnsModel
 from apfex.models._penalized_loss import GapWeights, PenalizedLoss, weight_grid
@@ -30,6 +31,6 @@ from apfex.models._stacked_modules import StackedModules
 from apfex.models._threads import thread_count, use_threads
 from apfex.models._training import TrainingSettings, train_population
 from apfex.models._tree_arrays import TreeArrays
-from apfex.models._trees import Trees, TreeSettings, import_xgboost
+from apfex.models._trees import Trees, TreeSettings
 
 __all__ = ["StrategyGradient", "TrainingRows", "TreeSettings", "Trees", "boost_members"]

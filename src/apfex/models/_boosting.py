@@ -5,27 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
 import torch
+import xgboost
 from torch import Tensor, nn
+from xgboost import Booster, DMatrix
 
 from apfex.constraints import Constraint
 from apfex.models._rows import TrainingRows
 from apfex.models._trees import (
     Trees,
     TreeSettings,
-    import_xgboost,
     in_parallel,
     plain_matrix,
     quantile_matrix,
 )
 from apfex.optimizer import APFEx
 from apfex.strategies import Strategy
-
-if TYPE_CHECKING:
-    from xgboost import Booster, DMatrix
 
 Losses = Callable[[Tensor], Sequence[Tensor]]
 """From scores [n] or [n, c] to the losses, the task's first."""
@@ -154,7 +152,7 @@ def boost_members(
     objective = {"objective": "reg:squarederror", "num_target": n_outputs, "base_score": 0.0}
     parameters = settings.parameters(**objective)
     boosters = [
-        import_xgboost().Booster({**parameters, "seed": settings.seed + member}, [data, *others])
+        xgboost.Booster({**parameters, "seed": settings.seed + member}, [data, *others])
         for member in range(n_members)
     ]
     weight, going = rows.weights(), torch.ones(n_members, dtype=torch.bool)

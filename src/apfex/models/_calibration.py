@@ -90,18 +90,18 @@ def _fit(
         return None, {}
     logits, shares = probabilities.double().clamp_min(_TINY).log(), (weight / weight.sum()).double()
     as_is = logits.new_tensor([1.0, *[0.0] * logits.shape[1]])
-    gained, of_others = 0.0, {}
+    whole, gained, of_others = _newton(logits, y, shares, as_is, as_is), 0.0, {}
     for part in folds.unique().tolist():
         own = folds == part
         if own.all():
             return None, {}
-        found = _newton(logits[~own], y[~own], shares[~own], as_is)
+        found = _newton(logits[~own], y[~own], shares[~own], as_is, whole)
         before, after = (_log_loss(logits[own], y[own], shares[own], f) for f in (as_is, found))
         gained += float(before - after)
         of_others[part] = found.tolist()
     if not gained > 0:
         return None, of_others
-    return tuple(_newton(logits, y, shares, as_is).tolist()), of_others
+    return tuple(whole.tolist()), of_others
 
 
 def calibrate(probabilities: Tensor, calibration: Sequence[float]) -> Tensor:
@@ -123,17 +123,17 @@ def _log_loss(logits: Tensor, y: Tensor, shares: Tensor, figures: Tensor) -> Ten
     return torch.nn.functional.cross_entropy(scores, y, reduction="none") @ shares
 
 
-def _newton(logits: Tensor, y: Tensor, shares: Tensor, start: Tensor) -> Tensor:
+def _newton(logits: Tensor, y: Tensor, shares: Tensor, as_is: Tensor, start: Tensor) -> Tensor:
     """The least regularised log loss; it is convex, and a step that does not help is halved."""
     prior = _PRIOR_ROWS / len(y)
     weight = shares / shares.sum().clamp_min(_TINY)
 
     def loss(figures: Tensor) -> Tensor:
-        return _log_loss(logits, y, weight, figures) + prior * (figures - start).square().sum()
+        return _log_loss(logits, y, weight, figures) + prior * (figures - as_is).square().sum()
 
     figures, value = start, loss(start)
     for _ in range(_STEPS):
-        step = torch.linalg.solve(*_slopes(logits, y, weight, figures, start, prior))
+        step = torch.linalg.solve(*_slopes(logits, y, weight, figures, as_is, prior))
         for _ in range(_HALVINGS):
             reached = loss(figures - step)
             if reached <= value:
@@ -148,7 +148,7 @@ def _newton(logits: Tensor, y: Tensor, shares: Tensor, start: Tensor) -> Tensor:
 
 
 def _slopes(
-    logits: Tensor, y: Tensor, weight: Tensor, figures: Tensor, start: Tensor, prior: float
+    logits: Tensor, y: Tensor, weight: Tensor, figures: Tensor, as_is: Tensor, prior: float
 ) -> tuple[Tensor, Tensor]:
     """Curvature [1 + c, 1 + c] and gradient [1 + c] of the regularised log loss."""
     p = torch.softmax(figures[0] * logits + figures[1:], 1)
@@ -159,4 +159,4 @@ def _slopes(
     centred = moves - (p.unsqueeze(2) * moves).sum(1, keepdim=True)
     curvature = torch.einsum("nc,nci,ncj->ij", weight.unsqueeze(1) * p, centred, centred)
     regular = 2 * prior * torch.eye(len(figures)).to(p)
-    return curvature + regular, gradient + 2 * prior * (figures - start)
+    return curvature + regular, gradient + 2 * prior * (figures - as_is)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from xgboost import Booster, DMatrix
 
 from apfex.models._joint_model import JointLearner
 from apfex.models._penalized_loss import GapWeights
@@ -23,9 +24,6 @@ from apfex.models._trees import (
     plain_matrix,
     quantile_matrix,
 )
-
-if TYPE_CHECKING:
-    from xgboost import Booster, DMatrix
 
 _DECAY_ROWS = 1_000.0
 """Rows that the weight decay of linear models counts as."""
@@ -114,6 +112,8 @@ class JointTrees(nn.Module):
     >>> models[0](rows.x).exp().sum(1).round(decimals=4).unique()
     tensor([1.])
     """
+
+    kind = "boosting"
 
     def __init__(self, label: Trees, group: Trees | None, shape: tuple[int, int]) -> None:
         super().__init__()
@@ -222,7 +222,8 @@ class TreeLearner:
             boosters.append(booster)
             losses.append(loss)
             on_step()
-        rounds = int(np.mean(losses, axis=0).argmin()) + 1
+        common = min(map(len, losses))  # rounds before the first of them has stopped
+        rounds = int(np.mean([loss[:common] for loss in losses], axis=0).argmin()) + 1
         return [Trees(booster[:rounds]) for booster in boosters]
 
 
@@ -292,6 +293,7 @@ class ColumnsModel(nn.Module):
     def __init__(self, model: nn.Module, start: int, stop: int) -> None:
         super().__init__()
         self.model, self.start, self.stop = model, start, stop
+        self.kind = getattr(model, "kind", None)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the outputs of the model."""

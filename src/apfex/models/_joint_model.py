@@ -52,12 +52,29 @@ class JointModel(nn.Module):
         self.weights = tuple(weights)
         self.shape = shape
 
+    def mixture(self) -> dict[str, float]:
+        """Return how much each kind of model counts, by the names of ``model=``."""
+        shares: dict[str, float] = {}
+        for weight, model in zip(self.weights, self.models, strict=True):
+            kind = _kind_of(model)
+            shares[kind] = shares.get(kind, 0.0) + weight
+        return {kind: round(share, 4) for kind, share in shares.items()}
+
     def forward(self, x: Tensor) -> Tensor:
         """Return probabilities [n, k, c]."""
         parts = zip(self.weights, self.models, strict=True)
         total = sum(weight * torch.softmax(model(x), 1) for weight, model in parts)
         joint = torch.as_tensor(total).unflatten(1, self.shape)
         return joint if self.calibration is None else calibrate_joint(joint, self.calibration)
+
+
+def _kind_of(model: nn.Module) -> str:
+    """What ``model=`` calls a module: what it says itself, or by its layers."""
+    kind = getattr(model, "kind", None)
+    if isinstance(kind, str):
+        return kind
+    layers = [part for part in model.modules() if isinstance(part, nn.Linear)]
+    return "linear" if len(layers) == 1 else "mlp"
 
 
 class JointLearner(Protocol):
@@ -128,10 +145,37 @@ def fit_joint_model(
     return JointModel(models, weights, rows.shape, calibration), joint
 
 
+def mixture_gain(rows: JointRows, learners: Sequence[JointLearner]) -> float:
+    """Share of the log loss of the first learner that a mixture with the others saves.
+
+    Both are out of fold. 0: the others are of no use.
+
+    Examples
+    --------
+    >>> from apfex.models import TrainingSettings, network_learners
+    >>> rows = JointRows(torch.randn(40, 3), torch.arange(40) % 4, (2, 2), torch.arange(40) % 4)
+    >>> mixture_gain(rows, network_learners((), TrainingSettings(epochs=2)))
+    0.0
+    """
+    found = [learner.fit(rows, lambda: None)[1] for learner in learners]
+    shares = _best_shares(found, rows.targets, rows.weight)
+    own = _own_probabilities(found, rows.targets)
+    mixed = torch.stack([share * part for share, part in zip(shares, own, strict=True)]).sum(0)
+    alone, together = (
+        float(-(part.clamp_min(_TINY).log() @ rows.weight.to(part))) for part in (own[0], mixed)
+    )
+    return 1 - together / alone if alone > 0 else 0.0
+
+
+def _own_probabilities(out_of_fold: Sequence[Tensor], targets: Tensor) -> list[Tensor]:
+    """Probabilities [n] of what each row is; a learner that has diverged knows nothing."""
+    own = (part.gather(1, targets.unsqueeze(1)).squeeze(1) for part in out_of_fold)
+    return [part.nan_to_num(0.0) for part in own]
+
+
 def _best_shares(out_of_fold: Sequence[Tensor], targets: Tensor, weight: Tensor) -> list[float]:
     """Shares of the learners with the least log loss, found one learner after the other."""
-    own = [part.gather(1, targets.unsqueeze(1)).squeeze(1) for part in out_of_fold]
-    own = [part.nan_to_num(0.0) for part in own]  # a learner that has diverged knows nothing
+    own = _own_probabilities(out_of_fold, targets)
     grid = torch.linspace(0, 1, _MIXTURES).to(own[0])
     shares, so_far = [1.0], own[0]
     for part in own[1:]:

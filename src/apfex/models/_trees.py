@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, final
+from typing import Any, Self, TypeVar, final
 
 import numpy as np
 import torch
+import xgboost
 from torch import Tensor, nn
+from xgboost import Booster, DMatrix
 
 from apfex.models._rows import TrainingRows
 from apfex.models._tree_arrays import EnsembleArrays, check_trees, read_ensemble
-
-if TYPE_CHECKING:
-    from xgboost import Booster, DMatrix
 
 _T = TypeVar("_T")
 _U = TypeVar("_U")
@@ -24,23 +22,30 @@ _MANY = 4_096
 """Rows beyond which several threads predict."""
 _SMALL = 5_000
 """Below so many rows shallow trees and small steps are better."""
-
-
-def import_xgboost() -> ModuleType:
-    """Import XGBoost, or raise an error that says how to install it.
-
-    Examples
-    --------
-    >>> import_xgboost().__name__
-    'xgboost'
-    """
-    try:
-        import xgboost
-    except ImportError as error:
-        raise ImportError(
-            "Boosted trees need XGBoost: pip install 'apfex[boosting]', or xgboost itself."
-        ) from error
-    return xgboost
+_FEW_ROWS: dict[str, Any] = {
+    "n_estimators": 160,
+    "max_depth": 3,
+    "learning_rate": 0.05,
+    "subsample": 0.8,
+    "min_child_weight": 2.0,
+    "reg_lambda": 1.0,
+    "early_stopping_rounds": 30,
+    "few_rows": True,
+}
+_GROUP: dict[str, Any] = {
+    "n_estimators": 32,
+    "max_depth": 4,
+    "learning_rate": 0.4,
+    "colsample_bytree": 1.0,  # the label is one of the columns
+    "min_child_weight": 2.0,
+    "reg_lambda": 1.0,
+}
+_GROUP_OF_FEW_ROWS: dict[str, Any] = {
+    "n_estimators": 60,
+    "max_depth": 2,
+    "learning_rate": 0.1,
+    "min_child_weight": 5.0,
+}
 
 
 @final
@@ -50,10 +55,15 @@ class TreeSettings:
 
     Attributes
     ----------
-    n_estimators, max_depth, learning_rate, colsample_bytree, min_child_weight
+    n_estimators, max_depth, learning_rate, subsample, colsample_bytree
+    min_child_weight, reg_lambda
+    early_stopping_rounds : int
+        Growing ends after so many rounds without a smaller loss on rows that do not learn.
     monotone_constraints : tuple of d numbers, or empty
         1: scores may only rise with the input; -1: they may only fall; 0: either.
     seed : int
+    few_rows : bool
+        Whether the table is small, so that the model of the group must be simple.
     n_threads : int
         Threads of one ensemble; several ensembles are grown in parallel.
 
@@ -65,13 +75,17 @@ class TreeSettings:
     4
     """
 
-    n_estimators: int = 120
+    n_estimators: int = 140
     max_depth: int = 6
     learning_rate: float = 0.1
+    subsample: float = 1.0
     colsample_bytree: float = 0.5
-    min_child_weight: float = 2.0
+    min_child_weight: float = 0.5
+    reg_lambda: float = 0.1
+    early_stopping_rounds: int = 10
     monotone_constraints: tuple[int, ...] = ()
     seed: int = 0
+    few_rows: bool = False
     n_threads: int = 1
 
     def __post_init__(self) -> None:
@@ -85,20 +99,14 @@ class TreeSettings:
     @classmethod
     def for_rows(cls, n: int, **given: Any) -> Self:
         """Return settings for a table of n rows; what is given and not None has precedence."""
-        usual = {"n_estimators": 80, "max_depth": 3, "learning_rate": 0.05} if n < _SMALL else {}
         named = {name: value for name, value in given.items() if value is not None}
-        return cls(**{**usual, **named})
+        return cls(**{**(_FEW_ROWS if n < _SMALL else {}), **named})
 
     def for_groups(self) -> TreeSettings:
-        """Return settings for a quick model of the group."""
-        return replace(
-            self,
-            n_estimators=25,
-            max_depth=min(4, self.max_depth),
-            learning_rate=0.5,
-            colsample_bytree=1.0,
-            monotone_constraints=(),
-        )
+        """Return settings for a quick model of the group given the label."""
+        usual = _GROUP_OF_FEW_ROWS if self.few_rows else _GROUP
+        depth = min(usual["max_depth"], self.max_depth)
+        return replace(self, monotone_constraints=(), **{**usual, "max_depth": depth})
 
     def parameters(self, **objective: Any) -> dict[str, Any]:
         """Return the parameters that XGBoost is given."""
@@ -107,8 +115,10 @@ class TreeSettings:
             "tree_method": "hist",
             "max_depth": self.max_depth,
             "learning_rate": self.learning_rate,
+            "subsample": self.subsample,
             "colsample_bytree": self.colsample_bytree,
             "min_child_weight": self.min_child_weight,
+            "reg_lambda": self.reg_lambda,
             "seed": self.seed,
             "nthread": self.n_threads,
             "verbosity": 0,
@@ -125,7 +135,7 @@ def quantile_matrix(
     weight: np.ndarray | None = None,
 ) -> DMatrix:
     """Put inputs [n, d] into bins, to learn from; all trees share the bins."""
-    return import_xgboost().QuantileDMatrix(
+    return xgboost.QuantileDMatrix(
         x,
         label,
         weight=weight,
@@ -143,7 +153,7 @@ def plain_matrix(
     weight: np.ndarray | None = None,
 ) -> DMatrix:
     """Keep inputs [n, d] as they are, to predict: bins have no place for unknown categories."""
-    return import_xgboost().DMatrix(
+    return xgboost.DMatrix(
         x,
         label,
         weight=weight,
@@ -167,18 +177,22 @@ def in_parallel(work: Callable[[_T], _U], things: Sequence[_T]) -> Iterator[_U]:
 def fit_booster(
     settings: TreeSettings, n_classes: int, data: DMatrix, validation: DMatrix
 ) -> tuple[Booster, list[float]]:
-    """Learn classes from data; also return the log loss on validation rows after each round."""
+    """Learn classes from data; also return the log loss on validation rows after each round.
+
+    Growing stops early, as the settings say; what was grown since the least loss is still there.
+    """
     objective: dict[str, Any] = {"objective": "binary:logistic", "eval_metric": "logloss"}
     if n_classes > 2:
         objective = {"objective": "multi:softprob", "eval_metric": "mlogloss"}
         objective["num_class"] = n_classes
     results: dict[str, dict[str, list[float]]] = {}
-    booster = import_xgboost().train(
+    booster = xgboost.train(
         settings.parameters(**objective),
         data,
         settings.n_estimators,
         evals=[(validation, "validation")],
         evals_result=results,
+        early_stopping_rounds=settings.early_stopping_rounds,
         verbose_eval=False,
     )
     return booster, results["validation"][objective["eval_metric"]]
@@ -276,10 +290,10 @@ class Trees(nn.Module):
     def from_json(data: bytes) -> Trees:
         """Read an ensemble that ``to_json`` has written; damaged data are refused."""
         check_trees(data)
-        booster = import_xgboost().Booster()
+        booster = xgboost.Booster()
         try:
             booster.load_model(bytearray(data))
-        except import_xgboost().core.XGBoostError as error:
+        except xgboost.core.XGBoostError as error:
             reason = next(iter(str(error).splitlines()), "")
             raise ValueError(
                 f"data must be a booster in XGBoost's JSON, got {reason!r}."

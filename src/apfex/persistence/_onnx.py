@@ -45,7 +45,7 @@ def export_onnx(
     --------
     >>> from apfex import APFExClassifier, make_biased
     >>> data = make_biased(n=400, random_state=0)
-    >>> clf = APFExClassifier(epochs=2, max_gap=1.0, random_state=0)
+    >>> clf = APFExClassifier(model="linear", epochs=2, max_gap=1.0, random_state=0)
     >>> clf = clf.fit(data.X, data.y, sensitive_features=data.sensitive)
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as place:

@@ -95,7 +95,7 @@ def save_model(
     >>> from tempfile import TemporaryDirectory
     >>> from apfex import APFExClassifier, make_biased
     >>> data = make_biased(n=400, random_state=0)
-    >>> clf = APFExClassifier(epochs=2, max_gap=1.0, random_state=0)
+    >>> clf = APFExClassifier(model="linear", epochs=2, max_gap=1.0, random_state=0)
     >>> clf = clf.fit(data.X, data.y, sensitive_features=data.sensitive)
     >>> model = StoredModel(clf.fitted_, clf.point_, {"epochs": 2})
     >>> with TemporaryDirectory() as place:

@@ -98,7 +98,7 @@ def describe_front(
     --------
     >>> from apfex import make_biased
     >>> data, new = make_biased(n=400, random_state=0), make_biased(n=400, random_state=1)
-    >>> clf = APFExClassifier(max_gap=1.0, epochs=2, random_state=0)
+    >>> clf = APFExClassifier(model="linear", max_gap=1.0, epochs=2, random_state=0)
     >>> clf = clf.fit(data.X, data.y, sensitive_features=data.sensitive)
     >>> described = describe_front(clf, new.X, new.y, sensitive_features=new.sensitive)
     >>> len(described["points"]) == len(clf.front_), described["rows"]
@@ -158,7 +158,7 @@ def measure_front(
     --------
     >>> from apfex import make_biased
     >>> data, new = make_biased(n=400, random_state=0), make_biased(n=400, random_state=1)
-    >>> clf = APFExClassifier(max_gap=1.0, epochs=2, random_state=0)
+    >>> clf = APFExClassifier(model="linear", max_gap=1.0, epochs=2, random_state=0)
     >>> clf = clf.fit(data.X, data.y, sensitive_features=data.sensitive)
     >>> measured = measure_front(clf, new.X, new.y, sensitive_features=new.sensitive)
     >>> len(measured.audits) == len(clf.front_), measured.audits[0].n_rows

@@ -69,7 +69,7 @@ def write_front_page(described: Mapping[str, Any], path: str | os.PathLike[str])
     >>> from apfex import APFExClassifier, make_biased
     >>> from apfex.report import describe_front
     >>> data, new = make_biased(n=400, random_state=0), make_biased(n=400, random_state=1)
-    >>> clf = APFExClassifier(max_gap=1.0, epochs=2, random_state=0)
+    >>> clf = APFExClassifier(model="linear", max_gap=1.0, epochs=2, random_state=0)
     >>> clf = clf.fit(data.X, data.y, sensitive_features=data.sensitive)
     >>> described = describe_front(clf, new.X, new.y, sensitive_features=new.sensitive)
     >>> with TemporaryDirectory() as folder:

@@ -44,10 +44,11 @@ def explore(
     max_error_increase: float | None = None,
     scoring: str = "accuracy",
     cost: Mapping[str, float] | None = None,
+    class_weight: str | Mapping[str, float] | None = None,
     selection_rate: float | None = None,
     include_sensitive: bool = False,
     group_thresholds: bool = False,
-    model: Names = "mlp",
+    model: Names = "auto",
     search: str = "auto",
     strategy: Names = "switch",
     points: int = 16,
@@ -91,6 +92,9 @@ def explore(
         however rare one is), or a scorer of scikit-learn that looks at decisions, such as "f1".
     cost : mapping with "false_positive" and "false_negative", optional
         What an error of each kind costs; models are then ranked by their cost.
+    class_weight : "balanced" or mapping with "positive" and "negative", optional
+        How much an error on each outcome counts when models are made; they are still ranked by
+        ``scoring``. "balanced": as much more as the outcome is rarer.
     selection_rate : float, optional
         Share of rows that get the favorable outcome, the same for every model.
     include_sensitive : bool

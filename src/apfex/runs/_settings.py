@@ -96,6 +96,7 @@ class ExploreSettings(TableSettings):
     max_error_increase: float | None
     scoring: str
     cost: Mapping[str, float] | None
+    class_weight: str | Mapping[str, float] | None
     selection_rate: float | None
     include_sensitive: bool
     group_thresholds: bool
@@ -120,6 +121,7 @@ class ExploreSettings(TableSettings):
             model="+".join(as_names(self.model)),
             strategy=_check_strategy(self.strategy),
             cost=_check_cost(self.cost),
+            class_weight=_check_class_weight(self.class_weight),
         )
         limits = {*self.max_gap.values()}
         if given is None and len(limits) == 1 and max(limits) < 1:  # 1 is no limit
@@ -142,6 +144,13 @@ class ExploreSettings(TableSettings):
                 "ranked by one of the two.",
                 found=self.scoring,
             )
+        if self.class_weight is not None and (self.cost or self.scoring == "balanced_accuracy"):
+            other = hint("cost") if self.cost else f"{hint('scoring')} balanced_accuracy"
+            raise RunError(
+                f"{hint('class_weight')} must not be given with {other}: both say what an error "
+                "on an outcome costs.",
+                found=self.class_weight,
+            )
         if self.threads is not None and not (fits(self.threads, int) and self.threads >= 1):
             raise RunError(
                 f"{hint('threads')} must be a whole number of at least 1, got {self.threads}.",
@@ -157,7 +166,11 @@ class ExploreSettings(TableSettings):
         if self.cost is not None:  # a row for each label, a column for each decision
             costs = [[0.0, self.cost["false_positive"]], [self.cost["false_negative"], 0.0]]
         models = self.model.split("+")
+        weights = self.class_weight
+        if isinstance(weights, Mapping):
+            weights = {1: weights["positive"], 0: weights["negative"]}
         asked = {
+            "class_weight": weights,
             "max_error_increase": self.max_error_increase,
             "cost_matrix": costs,
             "selection_rate": self.selection_rate,
@@ -252,6 +265,29 @@ def _check_cost(given: Mapping[str, float] | None) -> dict[str, float] | None:
                 f"{hint('cost')} must be a number above 0 for {name}, got {value}.", found=value
             )
     return {name: float(value) for name, value in cost.items()}
+
+
+def _check_class_weight(given: Any) -> str | dict[str, float] | None:
+    """How much errors on each of the two outcomes count."""
+    if given is None or given == "balanced":
+        return given
+    if not isinstance(given, Mapping):
+        raise RunError(
+            f"{hint('class_weight')} must be balanced, or such as positive=5, got {given}.",
+            found=given,
+        )
+    kinds = ("positive", "negative")
+    stray = next((name for name in given if name not in kinds), None)
+    if stray is not None:
+        raise unknown(stray, kinds, f"{hint('class_weight')}: there is no '{stray}'")
+    weights = {name: given.get(name, 1) for name in kinds}
+    for name, value in weights.items():
+        if not (fits(value, float) and 0 < value < float("inf")):
+            raise RunError(
+                f"{hint('class_weight')} must be a number above 0 for {name}, got {value}.",
+                found=value,
+            )
+    return {name: float(value) for name, value in weights.items()}
 
 
 def _check_criteria(given: Names) -> tuple[str, ...]:

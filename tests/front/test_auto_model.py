@@ -1,0 +1,85 @@
+"""``model="auto"``: the table tells which models are trained, and the fit tells what came of it."""
+
+import numpy as np
+import pytest
+from tests.estimator.tables import DATA
+
+from apfex import APFExClassifier, load, make_biased
+from apfex.estimator._settings import read_settings
+from apfex.front import _rows
+
+BIG = make_biased(n=6_300, random_state=3)
+FEW = {"n_estimators": 4, "epochs": 1, "n_members": 2, "max_gap": 1.0, "random_state": 0}
+
+
+def fit(data, **changes):
+    clf = APFExClassifier(**{**FEW, **changes})
+    return clf.fit(data.X, data.y, sensitive_features=data.sensitive)
+
+
+@pytest.fixture(scope="module")
+def small():
+    return fit(DATA, epochs=None, n_estimators=30)
+
+
+class TestSmallTables:
+    def test_trees_and_linear_models_are_mixed(self, small):
+        assert small.mixture_.keys() == {"linear", "boosting"}
+        assert sum(small.mixture_.values()) == pytest.approx(1)
+        assert set(small.fitted_.encoder.encoders) == {"networks", "trees"}
+
+    def test_the_mixture_is_kept_on_disk(self, small, tmp_path):
+        small.save(tmp_path / "model")
+        assert load(tmp_path / "model").mixture_ == small.mixture_
+
+
+class TestLargeTables:
+    @pytest.mark.parametrize(
+        ("gain", "families"), [(0.0, {"trees"}), (0.5, {"networks", "trees"})], ids=["no", "yes"]
+    )
+    def test_a_look_at_a_sample_tells_whether_networks_are_trained(
+        self, gain, families, monkeypatch
+    ):
+        seen = []
+
+        def look(rows, learners):
+            seen.append((len(rows.x), len(learners)))
+            return gain
+
+        monkeypatch.setattr(_rows, "mixture_gain", look)
+        clf = fit(BIG)
+        assert set(clf.fitted_.encoder.encoders) == families
+        ((n, n_learners),) = seen
+        assert 1_990 <= n <= 2_010
+        assert n_learners == 2
+
+    def test_linear_models_help_where_the_truth_is_linear_and_not_where_it_has_steps(self):
+        rng = np.random.default_rng(0)
+        X, group = rng.normal(size=(5_000, 8)), rng.integers(0, 2, 5_000)
+        steps = (np.floor(2 * X[:, :3]).astype(int) % 2).sum(1) > 1
+        found = []
+        for merit in (X[:, :6].sum(1), 4.0 * steps - 2):
+            y = (rng.random(5_000) < 1 / (1 + np.exp(-2 * merit))).astype(int)
+            rows = _rows.Rows(X, y, np.arange(2), _rows.make_groups(group), (), None)
+            settings = read_settings(APFExClassifier())
+            found.append(_rows._networks_help(rows, np.arange(5_000), settings))
+        assert found == [True, False]
+
+
+class TestMembers:
+    def test_they_are_networks_or_trees(self):
+        networks = fit(DATA, search="inprocess")
+        assert networks.mixture_ is None
+        assert set(networks.fitted_.encoder.encoders) == {"networks"}
+        trees = fit(DATA, monotone_constraints={"merit_1": 1})
+        assert set(trees.fitted_.encoder.encoders) == {"trees"}
+
+
+def test_a_learning_rate_is_for_one_model():
+    with pytest.raises(ValueError, match=r"learning_rate must be None for model='auto', got 0\.1"):
+        fit(DATA, learning_rate=0.1)
+
+
+def test_auto_stands_alone():
+    with pytest.raises(ValueError, match=r"model must be 'auto', of .*got \('auto', 'mlp'\)"):
+        fit(DATA, model=("auto", "mlp"))
