@@ -26,6 +26,7 @@ _CHOICES = {
     "validation": ("auto", "split", "cross"),
 }
 _LEAST = {"n_points": 1, "n_members": 2, "batch_size": 1}
+_MEMBERS = {"postprocess": 26, "inprocess": 16}
 
 
 def read_settings(given: APFExClassifier) -> SearchSettings:
@@ -34,7 +35,7 @@ def read_settings(given: APFExClassifier) -> SearchSettings:
     _check_choices(given)
     criteria = Criteria.of(given.criteria)
     models = _read_models(given)
-    monotone = _read_monotone(given, models)
+    monotone, search = _read_monotone(given, models), _read_search(given, models)
     settings = SearchSettings(
         criteria=criteria,
         bounds=read_bounds(given.max_gap, criteria.names),
@@ -44,12 +45,12 @@ def read_settings(given: APFExClassifier) -> SearchSettings:
         scoring=_read_scoring(given),
         max_error_increase=read_increase(given.max_error_increase),
         n_threads=1,  # until the rows are known
-        search=_read_search(given, models),
+        search=search,
         init=given.init,
         strategies=read_strategies(given.strategy),
         group_thresholds=given.group_thresholds,
         n_points=given.n_points,
-        n_members=given.n_members,
+        n_members=_MEMBERS[search] if given.n_members is None else given.n_members,
         validation=given.validation,
         validation_fraction=given.validation_fraction,
         bins=given.bins,
@@ -315,6 +316,8 @@ def _check_choices(given: APFExClassifier) -> None:
             )
     for name, least in _LEAST.items():
         value = getattr(given, name)
+        if name == "n_members" and value is None:
+            continue
         if not isinstance(value, Integral) or value < least:
             raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
     for name in ("epochs", "patience", "n_estimators", "max_depth"):
