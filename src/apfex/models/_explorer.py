@@ -25,6 +25,8 @@ from apfex.strategies import (
 
 _NOT_ASKED = -1e6
 """A descent that every direction has."""
+_MOST_MISSED = 1.0
+"""Up to which what bounds were missed by adds up."""
 
 
 @final
@@ -47,6 +49,10 @@ class Explorer:
     seed : int
     trace_window : int
         Steps of which the trace keeps the means; 1 for every single step.
+    integral : float
+        Share of what a gap exceeds its bound by that is added to what is asked of later steps:
+        what falls too slowly is asked for more and more, as where a step by the scores comes to
+        less in the models.
 
     Attributes
     ----------
@@ -72,6 +78,7 @@ class Explorer:
         window: int,
         seed: int = 0,
         trace_window: int = 1,
+        integral: float = 0.0,
     ) -> None:
         weights = aims.weights
         b, device = aims.n_members, weights.device
@@ -86,6 +93,7 @@ class Explorer:
         self._history = History(m, window, (b,), device=device)
         self._last: Tensor | None = None
         self._known = torch.zeros_like(self._preferences)
+        self._integral, self._missed = integral, torch.zeros_like(self._preferences[:, 1:])
         flat = ["aim", *(name for found in names for name in found)]
         every = trace_window == 1
         self.trace = History(m, trace_window, (b,), trace=every, choice_names=flat, device=device)
@@ -204,7 +212,10 @@ class Explorer:
         excess = self._known[:, 1:] - self._aims.bounds(self._known[0, 1:], done)
         slack = torch.full_like(weights[:, 0], torch.nan)
         slack[own] = excess[own].amax(1).clamp_min(0)
-        own = own[slack[own] > 0]
+        missed = (self._missed + self._integral * excess).clamp(0.0, _MOST_MISSED)
+        self._missed = missed.nan_to_num(0.0)
+        excess = excess + self._missed
+        own = own[(excess[own] > 0).any(1)]
         if not len(own):
             return multipliers, slack
         products, mine = gramian[own], weights[own].unsqueeze(2)

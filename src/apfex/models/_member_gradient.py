@@ -22,6 +22,8 @@ _WINDOWS = 4
 """Windows in which strategies decide."""
 _EXPLORING = 0.4
 """Share of the training that they have."""
+_INTEGRAL = 0.1
+"""Share of an excess over a bound that adds to what later steps are asked for."""
 _MOST_RECORDS = 300
 """Of a member, in the trace."""
 
@@ -52,8 +54,8 @@ class MemberSchedule:
 
     @staticmethod
     def of(rounds: int) -> MemberSchedule:
-        """Divide some rounds; the first is for arriving."""
-        windows = min(_WINDOWS, rounds - 1)
+        """Divide some rounds; half of them at least are for arriving."""
+        windows = min(_WINDOWS, rounds // 2)
         window = max(1, round(_EXPLORING * rounds / _WINDOWS))
         return MemberSchedule(rounds - windows * window, windows, window)
 
@@ -124,7 +126,9 @@ class MemberGradient:
     ) -> None:
         self._schedule, self._per_round, self._steps = schedule, per_round, 0
         together = per_round * -(-schedule.rounds // _MOST_RECORDS)
-        self._explorer = Explorer(aims, strategies, schedule.window * per_round, seed, together)
+        self._explorer = Explorer(
+            aims, strategies, schedule.window * per_round, seed, together, _INTEGRAL
+        )
         n_groupings = aims.weights.shape[1] // max(1, len(aims.rates))
         self._losses = MemberLosses(
             aims.rates,

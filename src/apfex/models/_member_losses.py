@@ -121,9 +121,9 @@ class MemberLosses:
         share = _shares(batch)
         losses, worths = [_cross_entropy(scores, batch, share)], []
         decisions, steepness = self._decide(p)
-        given = None if batch.sample_weight is None else batch.sample_weight
-        given = given if is_binary or given is None else given.unsqueeze(-2)
-        total = batch.weights().sum(-1)[..., None, None]
+        given, total = batch.sample_weight, batch.weights().sum(-1, keepdim=True)
+        if not is_binary:
+            given, total = None if given is None else given.unsqueeze(-2), total.unsqueeze(-1)
         for index, running in zip(batch.indexes(), self._soft, strict=True):
             counts = running.update(decisions, labels, index, given)
             gaps, tables = gaps_of_counts(counts, self._rates, self._aggregate)
