@@ -37,6 +37,7 @@ def settings(**changes):
         "group_thresholds": False,
         "model": "mlp",
         "search": "auto",
+        "strategy": ("switch",),
         "points": 16,
         "seed": 0,
         "threads": None,

@@ -103,6 +103,15 @@ def explore(
             help="postprocess: decision rules that guess the group; inprocess: models that do not."
         ),
     ] = options.Search.auto,
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What decides where to search: switch, which adapts, or one of pcp, aw, pss, "
+            "fixed, tchebycheff, mgda, cagrad, pcgrad, upgrad; or several of them.",
+            metavar="NAMES",
+            show_default="switch",
+        ),
+    ] = None,
     points: Annotated[int, typer.Option(help="Maximum number of models to keep.", min=1)] = 16,
     seed: Annotated[int, typer.Option(help="The same seed gives the same run.", min=0)] = 0,
     threads: Annotated[

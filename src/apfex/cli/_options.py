@@ -103,6 +103,7 @@ def arguments(typed: Mapping[str, Any], *others: str) -> dict[str, Any]:
         "cost": read_cost,
         "model": str,
         "search": str,
+        "strategy": lambda names: names or "switch",
     }
     given = {name: value for name, value in typed.items() if name not in ("out", "json", *others)}
     return given | {name: read[name](value) for name, value in given.items() if name in read}

@@ -68,7 +68,7 @@ def search_rules(rows: Rows, settings: SearchSettings, seed: int) -> SearchResul
         show(steps, evaluated.best)
     trivial = evaluated.trivial | fitted.is_constant(rules)
     evaluated = replace(evaluated, trivial=trivial)
-    ranks = evaluated.values if crosses else fitted.ranks(rules, rows.validation(parts[0]))
+    ranks = fitted.ranks(rules, rows.validation(parts[0]))
     candidates, b = [], fitted.aims.n_members
     for start in range(0, len(rules), b):
         look = slice(start, start + b)

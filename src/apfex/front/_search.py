@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from apfex.front._candidates import Candidate, SearchResult
 from apfex.front._front import Front, probabilities_in_chunks
 from apfex.front._inprocess import search_members
-from apfex.front._pareto_front import non_dominated
+from apfex.front._pareto_front import hypervolume, non_dominated
 from apfex.front._point import Point, gap_of
 from apfex.front._postprocess import search_rules
 from apfex.front._rows import Encoder, Rows
@@ -153,7 +153,8 @@ def make_front(found: SearchResult, settings: SearchSettings, favorable: int) ->
             f"{list(settings.criteria.names)} on the validation rows; lower learning_rate, or "
             "choose another criterion."
         )
-    chosen = _thin(_leading(candidates), settings)
+    chosen = _thin(_leading(candidates), _asked_for(candidates, settings), settings)
+    chosen.sort(key=lambda candidate: tuple(candidate.values))
     base = next((c for c in chosen if not c.trivial), chosen[0])
     before = rows.count(base.decisions, favorable)
     points = [
@@ -193,23 +194,36 @@ def _undominated(candidates: Sequence[Candidate]) -> list[Candidate]:
     return [candidates[index] for index in kept]
 
 
-def _thin(leading: Sequence[Candidate], settings: SearchSettings) -> list[Candidate]:
-    """At most ``n_points``, spread over the front; the one that the bounds choose always stays.
+def _thin(
+    leading: Sequence[Candidate], asked: Candidate | None, settings: SearchSettings
+) -> list[Candidate]:
+    """At most ``n_points``: the most accurate one, the one asked for, and what adds most to both.
 
-    The most accurate one comes first, then that of the bounds, then those with the least gaps,
-    then whichever is farthest from all that were taken.
+    Others are taken one after the other, whichever adds most to the volume that those taken
+    dominate, in the loss and all gaps at once.
     """
-    if len(leading) <= settings.n_points:
-        return list(leading)
-    values = np.stack([candidate.values for candidate in leading])
-    limits = [settings.bounds.get(name, np.inf) for name in settings.criteria.names]
-    usable = [i for i, c in enumerate(leading) if not c.trivial and (c.values[1:] <= limits).all()]
-    places = values / np.maximum(np.ptp(values, axis=0), 1e-12)
-    taken = list(dict.fromkeys([*usable[:1], 0, *values.argmin(0).tolist()]))[: settings.n_points]
+    pool = [*leading, *([] if asked is None or asked in leading else [asked])]
+    if len(pool) <= settings.n_points:
+        return pool
+    values = np.stack([candidate.ranks for candidate in pool])
+    worst = values.max(0) + 0.1 * np.ptp(values, axis=0) + 1e-9
+    taken = list(dict.fromkeys(pool.index(c) for c in (asked, pool[0]) if c is not None))
     while len(taken) < settings.n_points:
-        distances = np.abs(places[:, None] - places[taken]).max(2).min(1)
-        taken.append(int(distances.argmax()))
-    return [leading[place] for place in sorted(taken)]
+        rest = [place for place in range(len(pool)) if place not in taken]
+        volumes = [hypervolume(values[[*taken, place]], worst) for place in rest]
+        taken.append(rest[int(np.argmax(volumes))])
+    return [pool[place] for place in taken[: settings.n_points]]
+
+
+def _asked_for(candidates: Sequence[Candidate], settings: SearchSettings) -> Candidate | None:
+    """The best one within the bounds, if there is one.
+
+    Rather one that is within them by both measures: by the validation rows alone many are by luck.
+    """
+    limits = [settings.bounds.get(name, np.inf) for name in settings.criteria.names]
+    usable = [c for c in candidates if not c.trivial and (c.values[1:] <= limits).all()]
+    sure = [c for c in usable if (c.ranks[1:] <= limits).all()]
+    return min(sure or usable, key=lambda c: tuple(c.ranks), default=None)
 
 
 def _point(

@@ -49,7 +49,6 @@ class RuleProblem:
     parents : sequence of a int64 Tensors of shape [k]
     rate : float or None
         Share of the rows that each rule must decide for the second class.
-    aggregate : str
     """
 
     q: Tensor
@@ -64,7 +63,6 @@ class RuleProblem:
     rates: tuple[RateName, ...]
     parents: Sequence[Tensor]
     rate: float | None
-    aggregate: Aggregate = "smooth_max"
 
     @staticmethod
     def of(
@@ -110,7 +108,9 @@ class RuleProblem:
         moved = rules_at_rate(each, self.q.unflatten(-1, (k, c)), self.shares, self.rate)
         return moved.flatten(2)
 
-    def losses_and_gradients(self, moves: Tensor, softness: float) -> tuple[Tensor, Tensor]:
+    def losses_and_gradients(
+        self, moves: Tensor, softness: float, aggregate: Aggregate = "smooth_max"
+    ) -> tuple[Tensor, Tensor]:
         """Expected error and gaps [b, 1 + a r] of soft decisions, and gradients [b, 1 + a r, j f].
 
         An entropy of the decisions, times their softness, is part of the error that is
@@ -120,7 +120,7 @@ class RuleProblem:
         is_binary = scores.shape[1] == 1
         hard = scores / softness
         decisions = torch.sigmoid(hard) if is_binary else torch.softmax(hard, 1)
-        gaps, by_target = self._gaps(decisions)
+        gaps, by_target = self._gaps(decisions, aggregate)
         error = self.most + (decisions * self.costs).sum((1, 2))
         by_error = torch.addcmul(self.costs, scores, self.shares)
         slope = self._slope(decisions, softness)
@@ -163,12 +163,12 @@ class RuleProblem:
             found.append(torch.cat([parts[0], parts[1].expand_as(parts[0])], -1))
         return found
 
-    def _gaps(self, decisions: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def _gaps(self, decisions: Tensor, aggregate: Aggregate) -> tuple[Tensor, list[Tensor]]:
         """Gaps [b, a r], and of each its slope by the decisions for group and label [b, j, k c]."""
         j, own = decisions.shape[1], self.own[:, None, None, :]
         found, tables = [decisions.new_zeros(len(decisions), 0)], []
         for parent, counts in zip(self.parents, self.counts(decisions), strict=True):
-            gaps, slopes = gaps_of_counts(counts, self.rates, self.aggregate, _MIN_SHARE)
+            gaps, slopes = gaps_of_counts(counts, self.rates, aggregate, _MIN_SHARE)
             found.append(gaps.mean(1))
             slopes = slopes[:, :, :, parent] / j  # [b, j, r, k, 4]
             each = slopes[..., :1] * (1 - own) + slopes[..., 1:2] * own

@@ -34,15 +34,19 @@ class RuleSchedule:
         Then so many windows of so many steps, in which strategies decide.
     softness : pair of float
         Width of the soft decision at the beginning and at the end, in probabilities.
+    gather : int
+        Steps at the beginning that count the differences of all groups (root mean square), so
+        that all of them move, before the largest alone counts.
     rates : three of float
         Learning rates: arriving from the first to the second; exploring from the third to 0, in
         every window. For up to four groups; less for more, as a score is a sum over all of them.
     """
 
-    arrive: int = 40
+    arrive: int = 60
     windows: int = 4
     window: int = 8
     softness: tuple[float, float] = (0.2, 0.02)
+    gather: int = 30
     rates: tuple[float, float, float] = (0.04, 0.01, 0.02)
 
     @property
@@ -144,12 +148,13 @@ def explore_rules(
     explorer = Explorer(aims, strategies, schedule.window, seed)
     moves = problem.q.new_zeros(aims.n_members, len(problem.start), len(problem.basis))
     optimizer = Adam([moves], betas=(0.9, 0.99), epsilon=_LEAST_SLOPE, fused=False)
-    archive, slower = [], min(1.0, 4 / k)
+    archive, slower = [], min(1.0, (4 / k) ** 0.5)
     for look in range(schedule.looks):
-        for learning_rate, softness, done in _steps(schedule, look):
-            losses, gradients = problem.losses_and_gradients(moves, softness)
+        for step, (learning_rate, softness) in enumerate(_steps(schedule, look)):
+            spread = "smooth_max" if look or step >= schedule.gather else "rms"
+            losses, gradients = problem.losses_and_gradients(moves, softness, spread)
             turn = explorer.explore if look else explorer.arrive
-            direction = turn(losses, gradients, done)
+            direction = turn(losses, gradients, (look + 0.5) / schedule.looks)
             optimizer.step([direction.view_as(moves)], slower * learning_rate)
         archive.append(problem.rules(moves))
     steps = schedule.arrive + schedule.window * torch.arange(schedule.looks)
@@ -160,14 +165,11 @@ def explore_rules(
     )
 
 
-def _steps(schedule: RuleSchedule, look: int) -> list[tuple[float, float, float]]:
-    """Learning rate, softness and what is done of the sweep, for each step up to a look."""
+def _steps(schedule: RuleSchedule, look: int) -> list[tuple[float, float]]:
+    """Learning rate and softness of each step up to a look."""
     (wide, narrow), (first, last, exploring) = schedule.softness, schedule.rates
-    done = (look + 0.5) / schedule.looks
     if look:
         shares = (step / schedule.window for step in range(schedule.window))
-        return [(exploring * (1 - share), narrow, done) for share in shares]
+        return [(exploring * (1 - share), narrow) for share in shares]
     shares = (step / schedule.arrive for step in range(schedule.arrive))
-    return [
-        (first + (last - first) * share, wide * (narrow / wide) ** share, done) for share in shares
-    ]
+    return [(first + (last - first) * share, wide * (narrow / wide) ** share) for share in shares]

@@ -150,7 +150,10 @@ def _history(stored: Any, arrays: Mapping[str, Tensor]) -> pd.DataFrame | None:
         frame = pd.DataFrame(
             {name: arrays[f"history.{name}"].numpy() for name in stored["columns"]}
         )
-    except ValueError as error:
+        if stored["strategies"]:
+            names = [str(stored["strategies"][str(choice)]) for choice in frame["choice"]]
+            frame.insert(2, "strategy", names)
+    except (KeyError, ValueError) as error:
         raise CorruptModelError(f"its history cannot be read: {error}") from error
     frame.attrs["objectives"] = [str(name) for name in stored["objectives"]]
     return frame

@@ -142,9 +142,16 @@ def _encoder_to_dict(encoder: Encoder) -> dict[str, Any]:
 
 
 def _history_to_arrays(history: pd.DataFrame) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    columns = [str(name) for name in history.columns]
+    """Columns of numbers as arrays; names of strategies by the number of their choice."""
+    columns = [str(name) for name in history.columns if name != "strategy"]
     arrays = {f"history.{name}": torch.tensor(history[name].to_numpy()) for name in columns}
-    return {"columns": columns, "objectives": list(history.attrs["objectives"])}, arrays
+    named = history.drop_duplicates("choice") if "strategy" in history else history[:0]
+    strategies = {} if named.empty else dict(zip(named["choice"], named["strategy"], strict=True))
+    return {
+        "columns": columns,
+        "objectives": list(history.attrs["objectives"]),
+        "strategies": {str(int(choice)): str(name) for choice, name in strategies.items()},
+    }, arrays
 
 
 def _groups_to_dict(groups: Groups) -> dict[str, Any]:

@@ -49,6 +49,7 @@ def explore(
     group_thresholds: bool = False,
     model: Names = "mlp",
     search: str = "auto",
+    strategy: Names = "switch",
     points: int = 16,
     test_fraction: float = 0.25,
     tolerance: float | None = None,
@@ -100,6 +101,9 @@ def explore(
     model, search, points, threads
         As ``model``, ``search``, ``n_points`` and ``n_jobs`` of
         :class:`~apfex.estimator.APFExClassifier`.
+    strategy : str or sequence of str
+        What decides where the front is searched, by name: "switch" (the paper's rule), "pcp", "aw",
+        "pss", "fixed", "tchebycheff", ...; several share the models among them.
     test_fraction : float
         Share of rows that are test rows, every group and label in proportion.
     tolerance : float, optional

@@ -101,6 +101,7 @@ class ExploreSettings(TableSettings):
     group_thresholds: bool
     model: str
     search: str
+    strategy: tuple[str, ...]
     points: int
     seed: int
     threads: int | None
@@ -117,6 +118,7 @@ class ExploreSettings(TableSettings):
             drop=as_names(self.drop),
             max_gap=_check_max_gap(self.max_gap, self.criteria),
             model="+".join(as_names(self.model)),
+            strategy=_check_strategy(self.strategy),
             cost=_check_cost(self.cost),
         )
         limits = {*self.max_gap.values()}
@@ -164,6 +166,7 @@ class ExploreSettings(TableSettings):
         return {
             "model": tuple(models) if len(models) > 1 else models[0],
             "search": self.search,
+            "strategy": list(self.strategy),
             "n_points": self.points,
             "max_gap": dict(self.max_gap),
             "scoring": self.scoring,
@@ -263,6 +266,20 @@ def _check_criteria(given: Names) -> tuple[str, ...]:
     if not any(names):
         raise RunError(f"{hint('criteria')} must name at least one, such as dp or tpr.")
     return read_criteria([name for name in names if name])
+
+
+def _check_strategy(given: Names) -> tuple[str, ...]:
+    """Names of strategies, also with commas between."""
+    from apfex.strategies import STRATEGIES
+
+    names = [name.strip() for value in as_names(given) for name in value.split(",")]
+    names = [name for name in names if name]
+    stray = next((name for name in names if name not in STRATEGIES), None)
+    if stray is not None:
+        raise unknown(stray, list(STRATEGIES), f"{hint('strategy')}: there is no '{stray}'")
+    if not names:
+        raise RunError(f"{hint('strategy')} must name at least one, such as switch or pcp.")
+    return tuple(names)
 
 
 def named_metrics(given: Any) -> Any:

@@ -2,21 +2,33 @@
 
 import itertools
 
+import numpy as np
 import pytest
+import scipy.optimize
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apfex.front import hypervolume
 from apfex.models import (
-    GapWeights,
+    Aims,
     JointModel,
     OutOfFoldPredictions,
     RuleModel,
-    fit_rules,
+    RuleProblem,
+    RuleSchedule,
+    explore_rules,
     given_groups,
     rule_scores,
-    weight_grid,
+    spread_aims,
 )
+from apfex.strategies import STRATEGIES, AdaptiveWeighting, EqualWeights, read_strategies
+
+
+def fit_rules(predictions, aims, parents, **options):
+    """Where members end up that go to their aims and stay there."""
+    found = explore_rules(predictions, aims, parents, [EqualWeights()], **options)
+    return found.rules[-aims.n_members :]
 
 
 def make_predictions(n=200, k=3, c=2, seed=0, bias=0.0):
@@ -31,18 +43,16 @@ def make_predictions(n=200, k=3, c=2, seed=0, bias=0.0):
 
 
 def dp_weights(*weights):
-    return GapWeights(("dp",), torch.tensor(weights).unsqueeze(1))
+    return Aims(("dp",), torch.tensor(weights).unsqueeze(1))
 
 
 def objective(decisions, q, weight):
-    """Expected error plus weighted root mean square of the differences of selection rates."""
+    """Expected error plus the weighted gap of selection rates."""
     eta = q[:, :, 1].sum(1)
     error = (decisions * (1 - eta) + (1 - decisions) * eta).mean(-1)
     groups = q.sum(2)
     rates = decisions @ groups / groups.sum(0)
-    pairs = torch.combinations(torch.arange(rates.shape[-1]))
-    gaps = rates[..., pairs[:, 0]] - rates[..., pairs[:, 1]]
-    return error + weight * gaps.square().mean(-1).sqrt()
+    return error + weight * (rates.amax(-1) - rates.amin(-1))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -52,9 +62,10 @@ def test_no_decisions_on_a_few_kinds_of_rows_are_better(seed):
     predictions = make_predictions(n=10, k=2, seed=seed)
     q = predictions.probabilities
     every = torch.tensor(list(itertools.product((0.0, 1.0), repeat=10))).double()
-    settings = {"steps": 400, "trusted_rows": 1e12, "softness": (0.5, 0.01)}
+    schedule = RuleSchedule(arrive=300, softness=(0.5, 0.01))
     for weight in (0.0, 0.1, 0.3):
-        rules = fit_rules(predictions, dp_weights(weight), [torch.arange(2)], **settings)
+        options = {"schedule": schedule, "trusted_rows": 1e12}
+        rules = fit_rules(predictions, dp_weights(weight), [torch.arange(2)], **options)
         found = objective((rule_scores(rules, q) > 0).to(q), q, weight)
         best = objective(every, q, weight).min()
         plain = objective((q[:, :, 1].sum(1) > 0.5).to(q), q, weight)
@@ -89,13 +100,15 @@ def test_a_weight_closes_the_gap_on_the_rows_it_knows(c):
 
 
 @given(st.integers(0, 100), st.integers(1, 6))
-@settings(max_examples=10, deadline=None)
-def test_rules_do_not_touch_each_other(seed, place):
-    predictions, weights = make_predictions(seed=seed), weight_grid(("dp", "tpr"), 8)
-    together = fit_rules(predictions, weights, [torch.arange(3)])
-    alone = GapWeights(weights.rates, weights.weights[place : place + 1])
-    one = fit_rules(predictions, alone, [torch.arange(3)])
-    torch.testing.assert_close(one[0], together[place], rtol=0, atol=1e-3)
+@settings(max_examples=8, deadline=None)
+def test_members_do_not_touch_each_other(seed, place):
+    predictions, aims = make_predictions(seed=seed), spread_aims(("dp", "tpr"), 8)
+    aims = Aims(aims.rates, aims.weights)  # relative bounds are in units of the first member
+    strategies = [AdaptiveWeighting()]
+    together = explore_rules(predictions, aims, [torch.arange(3)], strategies).rules
+    alone = aims.of_members(torch.tensor([place]))
+    one = explore_rules(predictions, alone, [torch.arange(3)], strategies).rules
+    torch.testing.assert_close(one, together[place::8], rtol=0, atol=1e-3)
 
 
 def test_weights_count_as_repeated_rows():
@@ -112,7 +125,7 @@ def test_weights_count_as_repeated_rows():
 def test_groupings_by_attribute_close_gaps_of_the_attributes_alone():
     predictions = make_predictions(n=4000, k=4, seed=3, bias=2.0)
     first, second = torch.tensor([0, 0, 1, 1]), torch.tensor([0, 1, 0, 1])
-    weights = GapWeights(("dp",), torch.tensor([[4.0, 0.0], [0.0, 4.0], [0.0, 0.0]]))
+    weights = Aims(("dp",), torch.tensor([[4.0, 0.0], [0.0, 4.0], [0.0, 0.0]]))
     rules = fit_rules(predictions, weights, [first, second], trusted_rows=0.0)
     decided = (rule_scores(rules, predictions.probabilities) > 0).double()
     groups = predictions.targets // 2
@@ -163,27 +176,27 @@ def test_rules_for_known_groups_close_the_gap_of_a_small_group():
     assert float(gaps[-1]) < 0.1
     for place, weight in enumerate(weights):  # of all rules a weight likes its own best
         values = objective(decided, known.probabilities, weight)
-        assert float(values[place]) <= float(values.min()) + 0.004
+        assert float(values[place]) <= float(values.min()) + 0.01
 
 
 def least_objective(known, weight):
     """The least that thresholds of their own for known groups reach, all of them tried.
 
-    The spread of k rates is ``min_{m, s} (sum_g (r_g - m)^2 / (k - 1) / s + s / 2)``, so that for
-    each mean m and each s the best threshold of a group does not depend on the other groups.
+    For each lowest rate and each gap the best threshold of a group does not depend on the others.
     """
     _, k, c = known.probabilities.shape
-    means = torch.linspace(0, 1, 101).double()[:, None, None]
-    spreads = torch.logspace(-4, 0, 81).double()[:, None]
-    total = weight * spreads.squeeze(1) / 2
+    lowest = torch.linspace(0, 1, 101).double()[:, None, None]
+    gaps = torch.linspace(0, 0.5, 101).double()[:, None]
+    total = weight * gaps.squeeze(1)
     for group in range(k):
         eta = (
             known.probabilities[known.targets // c == group, group, 1].sort(descending=True).values
         )
         missed = eta.sum() + torch.nn.functional.pad((1 - 2 * eta).cumsum(0), (1, 0))
         rates = torch.linspace(0, 1, len(missed)).double()
-        costs = missed / len(known.targets) + weight * (rates - means) ** 2 / (k - 1) / spreads
-        total = total + costs.amin(-1)  # [means, spreads]
+        slack = 0.5 / len(eta)  # a rate is a whole number of rows
+        within = (rates >= lowest - slack) & (rates <= lowest + gaps + slack)
+        total = total + torch.where(within, missed / len(known.targets), 9.0).amin(-1)
     return float(total.min())
 
 
@@ -203,7 +216,7 @@ def test_known_groups_of_unequal_sizes_get_the_thresholds_of_an_exhaustive_searc
     decided = (rule_scores(rules, q) > 0).double()
     for place, weight in enumerate(weights):
         found, least = float(objective(decided[place], q, weight)), least_objective(known, weight)
-        assert least - 1e-3 < found < least + 0.015
+        assert least - 5e-3 < found < least + 0.015
 
 
 @pytest.mark.parametrize("c", [2, 3])
@@ -217,3 +230,131 @@ def test_a_rule_model_decides_as_its_rule(c):
         assert ((logits > 0) == (scores > 0)).all()
     else:
         assert (logits.argmax(1) == scores.argmax(1)).all()
+
+
+@pytest.mark.parametrize(("c", "groupings"), [(2, 1), (2, 2), (3, 1)])
+def test_gradients_are_those_of_the_losses(c, groupings):
+    predictions = make_predictions(n=60, k=4, c=c, seed=2)
+    parents = [torch.arange(4), torch.tensor([0, 0, 1, 1])][:groupings]
+    problem = RuleProblem.of(predictions, ("dp", "tpr", "fpr"), parents)
+    generator = torch.Generator().manual_seed(0)
+    shape = (2, len(problem.start), len(problem.basis))
+    moves = 0.1 * torch.randn(shape, generator=generator).double()
+    softness, step = 0.3, 1e-5
+    _, gradients = problem.losses_and_gradients(moves, softness)
+
+    def losses(moved):
+        """With the entropy that is part of the error."""
+        found, _ = problem.losses_and_gradients(moved, softness)
+        scores = problem.rules(moved) @ problem.q.T / softness
+        if c == 2:
+            d = torch.sigmoid(scores)
+            entropy = -(d * d.log() + (1 - d) * (1 - d).log()).sum(1)
+        else:
+            d = torch.softmax(scores, 1)
+            entropy = -(d * d.log()).sum(1)
+        found[:, 0] -= softness * (entropy * problem.shares).sum(1)
+        return found
+
+    for place in range(0, gradients.shape[2], 5):
+        ahead, behind = moves.clone(), moves.clone()
+        ahead.flatten(1)[:, place] += step
+        behind.flatten(1)[:, place] -= step
+        measured = (losses(ahead) - losses(behind)) / (2 * step)
+        torch.testing.assert_close(gradients[:, :, place], measured, rtol=1e-4, atol=1e-6)
+
+
+def optimum(q, rate, bound):
+    """Least expected error within a bound on an expected gap: a linear programme over all rows."""
+    n, k, _ = q.shape
+    eta, members = q[:, :, 1].sum(1), q.sum(2) if rate == "dp" else q[:, :, 1]
+    rates, ones = (members / members.sum(0)).T, np.ones((k, 1))
+    above = np.vstack([np.hstack([rates, -ones]), np.hstack([-rates, ones])])
+    cost, limits = np.append((1 - 2 * eta) / n, 0.0), np.full(2 * k, bound / 2)
+    found = scipy.optimize.linprog(cost, above, limits, bounds=(0, 1))
+    return found.fun + eta.mean()
+
+
+@pytest.mark.parametrize("rate", ["dp", "tpr"])
+@pytest.mark.parametrize("strategy", ["switch", "fixed", "pcp"])
+def test_the_front_is_that_of_linear_programmes(rate, strategy):
+    predictions = make_predictions(n=1500, k=3, seed=1, bias=2.0)
+    aims = spread_aims((rate,), 26, limits=[0.05])
+    found = explore_rules(
+        predictions, aims, [torch.arange(3)], read_strategies(strategy), trusted_rows=1e12
+    )
+    q = predictions.probabilities
+    decided, eta = (rule_scores(found.rules, q) > 0).double(), q[:, :, 1].sum(1)
+    error = (decided * (1 - eta) + (1 - decided) * eta).mean(1)
+    members = q.sum(2) if rate == "dp" else q[:, :, 1]
+    rates = decided @ (members / members.sum(0))
+    ours = torch.stack([error, rates.amax(1) - rates.amin(1)], 1)
+    widest = float(ours[0, 1])
+    bounds = np.linspace(0, widest, 40)
+    best = np.array([[optimum(q.numpy(), rate, bound), bound] for bound in bounds])
+    corner = [float(ours[:, 0].max()), widest]
+    assert hypervolume(ours, corner) > 0.93 * hypervolume(best, corner)
+
+
+def test_members_with_bounds_end_within_them():
+    predictions = make_predictions(n=3000, k=3, seed=1, bias=2.0)
+    weights = torch.zeros(4, 2)
+    absolute = torch.full((2, 4, 2), torch.inf)
+    absolute[:, 1, 0], absolute[:, 2, 1], absolute[:, 3] = 0.1, 0.005, 0.03
+    aims = Aims(("dp", "tpr"), weights, absolute=absolute)
+    found = explore_rules(
+        predictions, aims, [torch.arange(3)], read_strategies(None), trusted_rows=1e12
+    )
+    last = found.trace.to_frame().groupby("member").last()
+    assert last["loss1"][0] > 0.14
+    assert last["loss2"][0] > 0.015
+    assert last["loss1"][1] < 0.11
+    assert last["loss2"][2] < 0.01
+    assert last["loss1"][3] < 0.04
+    assert last["loss2"][3] < 0.04
+    assert last["loss0"][1] < last["loss0"][3]  # the wider bound costs less
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_every_strategy_drives_the_search(name):
+    predictions, aims = make_predictions(n=300, c=3), spread_aims(("dp",), 8, limits=[0.1])
+    found = explore_rules(predictions, aims, [torch.arange(3)], read_strategies(name))
+    assert found.rules.isfinite().all()
+    frame = found.trace.to_frame()
+    assert frame.query("step < 60")["strategy"].eq("aim").all()
+    deciding = set(frame.query("step >= 60")["strategy"])
+    assert deciding <= {"PCP", "AW", "PSS"} if name == "switch" else len(deciding) == 1
+    arriving = frame.query("step == 0")[["weight0", "weight1"]].to_numpy()
+    np.testing.assert_allclose(arriving[:, 0], 1.0, rtol=1e-6)
+    np.testing.assert_allclose(arriving[:, 1], aims.weights[:, 0], rtol=1e-6)
+    assert (frame["omega"] >= 0).all()
+
+
+def test_strategies_are_dealt_to_the_members_in_turn():
+    predictions, aims = make_predictions(n=200), Aims(("dp",), torch.ones(5, 1))
+    strategies = read_strategies(["pcp", "fixed"])
+    trace = explore_rules(predictions, aims, [torch.arange(3)], strategies).trace.to_frame()
+    last = trace.groupby("member")["strategy"].last().tolist()
+    assert last == ["ConeProjection", "EqualWeights"] * 2 + ["ConeProjection"]
+
+
+def test_a_selection_rate_is_kept_by_every_rule():
+    predictions = make_predictions(n=400, bias=1.0)
+    aims = spread_aims(("dp",), 8, limits=[0.1])
+    found = explore_rules(
+        predictions, aims, [torch.arange(3)], read_strategies(None), selection_rate=0.25
+    )
+    chosen = (rule_scores(found.rules, predictions.probabilities) > 0).double().mean(1)
+    torch.testing.assert_close(chosen, torch.full_like(chosen, 0.25), rtol=0, atol=1 / 400)
+    gaps = found.trace.to_frame().query("step == 91").set_index("member")["loss1"]
+    assert gaps[3] < gaps[0] / 2
+
+
+def test_the_same_seed_gives_the_same_rules():
+    predictions, aims = make_predictions(n=300), spread_aims(("dp",), 8, limits=[0.1])
+    runs = [
+        explore_rules(predictions, aims, [torch.arange(3)], read_strategies("pss"), seed=seed)
+        for seed in (1, 1, 2)
+    ]
+    assert torch.equal(runs[0].rules, runs[1].rules)
+    assert not torch.equal(runs[0].rules, runs[2].rules)
