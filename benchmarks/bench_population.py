@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from front.machine import describe, write_figures
 
-from apfex.models import GapWeights, StackedMLP, TrainingRows, TrainingSettings, train_population
+from apfex.models import Aims, StackedMLP, TrainingRows, TrainingSettings, train_population
 
 ROWS, INPUTS, GROUPS = 34_189, 368, 4
 
@@ -25,7 +25,7 @@ def seconds(members: int, rows: TrainingRows, epochs: int) -> float:
     weights = torch.linspace(0, 3, members, device=device).unsqueeze(1).repeat(1, 2)
     settings = TrainingSettings(epochs=epochs)
     start = time.perf_counter()
-    train_population(population, GapWeights(("dp", "tpr"), weights), rows, settings)
+    train_population(population, rows, settings, aims=Aims(("dp", "tpr"), weights))
     if device.type == "cuda":
         torch.cuda.synchronize()
     return time.perf_counter() - start

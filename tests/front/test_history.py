@@ -30,7 +30,43 @@ def test_every_point_has_its_own_history(classes):
     assert ((shown[:, 0] >= 0) & (shown[:, 0] <= 1)).all()
 
 
-def test_members_have_none():
-    clf = APFExClassifier(search="inprocess", n_members=2, epochs=1, max_gap=1.0, random_state=0)
+@pytest.mark.parametrize("model", ["mlp", "boosting"])
+def test_members_tell_epoch_by_epoch_who_decided(model):
+    clf = APFExClassifier(
+        ("dp", "tpr"),
+        model=model,
+        search="inprocess",
+        strategy="pcp",
+        n_members=8,
+        epochs=10,
+        max_gap=1.0,
+        random_state=0,
+    )
     clf.fit(DATA.X, DATA.y, sensitive_features=DATA.sensitive)
-    assert clf.history_ is None
+    frame = clf.history_
+    assert frame is not None
+    names = ["cross-entropy", "dp gap by sex x origin", "tpr gap by sex x origin"]
+    assert frame.attrs["objectives"] == names
+    assert set(frame["member"]) == {point.member for point in clf.front_}
+    rounds = 10 if model == "mlp" else 20
+    for _, own in frame.groupby("member"):
+        assert len(own) == rounds
+        assert own["step"].is_monotonic_increasing
+        decided = own["strategy"].tolist()
+        arrived = decided.index("ConeProjection")
+        assert arrived == 0.6 * rounds
+        assert decided == ["aim"] * arrived + ["ConeProjection"] * (rounds - arrived)
+    columns = ["loss0", "loss2", "weight0", "weight2", "direction_norm", "omega", "omega_active"]
+    assert np.isfinite(frame[columns].to_numpy()).all()
+
+
+def test_rounds_after_a_member_has_stopped_are_not_told():
+    clf = APFExClassifier(
+        model="boosting", search="inprocess", n_members=6, patience=2, max_gap=1.0, random_state=0
+    )
+    clf.fit(DATA.X, DATA.y, sensitive_features=DATA.sensitive)
+    assert clf.history_ is not None
+    lengths = clf.history_.groupby("member").size()
+    assert lengths.nunique() > 1
+    for point in clf.front_:
+        assert lengths[point.member] >= point.epoch

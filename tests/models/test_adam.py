@@ -87,11 +87,11 @@ def test_training_imports_no_compiler():
 import sys, torch
 from torch import nn
 from apfex.models import (
-    StackedMLP, StackedModules, TrainingRows, TrainingSettings, train_population, weight_grid
+    StackedMLP, StackedModules, TrainingRows, TrainingSettings, train_population, spread_aims
 )
 rows = TrainingRows(torch.randn(64, 3), torch.arange(64) % 2, torch.arange(64)[None] % 4, (4,))
 for population in (StackedMLP(3, 1, (4,), 2, 0), StackedModules(nn.Linear, 3, 1, 2, 0)):
-    train_population(population, weight_grid(("dp",), 2), rows, TrainingSettings(epochs=1))
+    train_population(population, spread_aims(("dp",), 2), rows, TrainingSettings(epochs=1))
 sys.exit("torch._dynamo" in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

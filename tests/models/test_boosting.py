@@ -16,15 +16,17 @@ from tests.models.rows import (
 )
 
 from apfex.models import (
+    Aims,
     BoostedModel,
-    GapWeights,
-    PenalizedLoss,
+    MemberGradient,
+    MemberSchedule,
     TrainingRows,
     Trees,
     TreeSettings,
     boost_members,
 )
 from apfex.relaxations import tanh_step
+from apfex.strategies import AdaptiveSwitch
 
 TYPES = ["q"] * 4
 CLASSES = pytest.mark.parametrize("n_classes", [2, 3], ids=["two classes", "three classes"])
@@ -36,10 +38,9 @@ def make_base(n_classes):
 
 def penalized(rows, weights):
     """Members with different weights of the gap in demographic parity."""
-    loss = PenalizedLoss(
-        GapWeights(("dp",), torch.tensor(weights)[:, None]), 1, 1, tanh_step, "rms"
-    )
-    return lambda scores: loss.gradient(scores.clone(), rows)
+    aims, schedule = Aims(("dp",), torch.tensor(weights)[:, None]), MemberSchedule.of(8)
+    gradient = MemberGradient(aims, [AdaptiveSwitch()], schedule, 1, tanh_step, "rms")
+    return lambda scores: gradient(scores, rows)
 
 
 def own_boosting(rows, n_classes, settings):

@@ -5,10 +5,10 @@ import torch
 from tests.models.populations import POPULATIONS
 from tests.models.test_training import final_scores, make_rows
 
-from apfex.models import GapWeights, StackedMLP, TrainingSettings, train_population
+from apfex.models import Aims, StackedMLP, TrainingSettings, train_population
 
 SETTINGS = TrainingSettings(epochs=8, batch_size=40, learning_rate=1e-2, patience=2)
-WEIGHTS = GapWeights(("dp",), torch.tensor([[0.0], [0.5], [1.0], [2.0]]))
+WEIGHTS = Aims(("dp",), torch.tensor([[0.0], [0.5], [1.0], [2.0]]))
 NAMES = ["mlp", "linear mlp", "perceptron", "batch norm", "dropout", "tied"]
 
 
@@ -31,7 +31,7 @@ def train(name, rows, settings, on_epoch):
         evaluations.append(final_scores(population, rows).clone())
         return on_epoch(epoch)
 
-    train_population(population, WEIGHTS, rows, settings, evaluate)
+    train_population(population, rows, settings, aims=WEIGHTS, on_epoch=evaluate)
     return population, evaluations
 
 
@@ -64,7 +64,11 @@ def test_members_end_at_their_best_epoch_and_the_others_learn_on_as_before(name,
 def test_training_ends_when_all_have_stopped():
     seen = []
     train_population(
-        StackedMLP(3, 1, (), 4, 0), WEIGHTS, make_rows(), SETTINGS, scripted([2] * 4, seen)
+        StackedMLP(3, 1, (), 4, 0),
+        make_rows(),
+        SETTINGS,
+        aims=WEIGHTS,
+        on_epoch=scripted([2] * 4, seen),
     )
     assert seen == [1, 2, 3, 4]
 
@@ -78,7 +82,11 @@ def test_who_has_stopped_is_no_longer_computed(monkeypatch):
 
     monkeypatch.setattr(StackedMLP, "scores", counted)
     train_population(
-        StackedMLP(3, 1, (5,), 4, 0), WEIGHTS, make_rows(), SETTINGS, scripted([1, 1, 8, 3])
+        StackedMLP(3, 1, (5,), 4, 0),
+        make_rows(),
+        SETTINGS,
+        aims=WEIGHTS,
+        on_epoch=scripted([1, 1, 8, 3]),
     )
     assert sizes[::5] == [4, 4, 4, 2, 2, 1, 1, 1]
 
@@ -98,7 +106,9 @@ def test_an_epoch_without_losses_is_no_evaluation():
         seen.append(epoch)
         return report(epoch) if epoch % 2 else None
 
-    train_population(StackedMLP(3, 1, (), 4, 0), WEIGHTS, make_rows(), SETTINGS, every_second)
+    train_population(
+        StackedMLP(3, 1, (), 4, 0), make_rows(), SETTINGS, aims=WEIGHTS, on_epoch=every_second
+    )
     assert seen == [1, 2, 3, 4, 5]
 
 
@@ -128,13 +138,17 @@ def test_nan_is_no_improvement_and_an_equal_loss_neither():
 def test_losses_of_another_shape_are_refused():
     with pytest.raises(ValueError, match=r"one loss per member \(4\), got shape \[3\]"):
         train_population(
-            StackedMLP(3, 1, (), 4, 0), WEIGHTS, make_rows(), SETTINGS, lambda _: torch.zeros(3)
+            StackedMLP(3, 1, (), 4, 0),
+            make_rows(),
+            SETTINGS,
+            aims=WEIGHTS,
+            on_epoch=lambda _: torch.zeros(3),
         )
 
 
 def test_patience_needs_losses():
     with pytest.raises(ValueError, match="on_epoch must return losses for patience=2, got None"):
-        train_population(StackedMLP(3, 1, (), 4, 0), WEIGHTS, make_rows(), SETTINGS)
+        train_population(StackedMLP(3, 1, (), 4, 0), make_rows(), SETTINGS, aims=WEIGHTS)
 
 
 @pytest.mark.gpu
@@ -150,10 +164,10 @@ def test_on_a_device_members_learn_the_same(name):
         population = POPULATIONS[name](4, 1).to(torch.device(device))
         train_population(
             population,
-            WEIGHTS,
             dataclasses.replace(rows, **there),
             SETTINGS,
-            scripted([3, 8, 1, 5]),
+            aims=WEIGHTS,
+            on_epoch=scripted([3, 8, 1, 5]),
         )
         found.append(final_scores(population, dataclasses.replace(rows, **there)).cpu())
     assert torch.equal(found[1], found[2])

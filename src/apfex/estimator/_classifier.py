@@ -137,8 +137,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     validation_fraction : float
         Share of the rows that choose at a time; rules are made with about one over it models of
         a kind, from 2 to 10.
-    n_members : int
-        Members trained together, or a third of the number of rules.
+    n_members : int, optional
+        Members that explore the front together, each with an aim of its own: 26 rules, or 16
+        models with ``search="inprocess"``.
     epochs, batch_size, learning_rate, weight_decay, hidden
         Of the training; ``epochs=None`` means 200 steps at least, else about 800 in 12 to 24
         epochs; ``learning_rate=None`` 0.02, less from ``init`` and for networks on small tables.
@@ -245,7 +246,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         group_thresholds: bool = False,
         validation: Literal["auto", "split", "cross"] = "auto",
         validation_fraction: float = 0.2,
-        n_members: int = 26,
+        n_members: int | None = None,
         epochs: int | None = None,
         batch_size: int = 1024,
         learning_rate: float | None = None,

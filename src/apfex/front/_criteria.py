@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from apfex.front._rows import ValidationRows
-from apfex.groups import Groups
+from apfex.groups import Groups, grouping_name
 from apfex.metrics import (
     CRITERIA,
     GroupRates,
@@ -81,6 +81,11 @@ class Criteria:
     def named(self, rate: RateName) -> RateName:
         """What a rate of label 1 is called for the favorable label."""
         return OTHER_LABEL[rate] if self.of_other_label else rate
+
+    def gap_names(self, groupings: Sequence[Groups]) -> list[str]:
+        """What the gaps that are searched are called: of each grouping the rates."""
+        names = [grouping_name(groups.attributes) for groups in groupings]
+        return [f"{self.named(rate)} gap by {name}" for name in names for rate in self.rates]
 
     def rates_of(self, name: str) -> tuple[RateName, ...]:
         """The rates of label 1 that have the gaps of one criterion."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from apfex.front._candidates import (
     evaluate_scores,
 )
 from apfex.front._criteria import check_measurable
+from apfex.front._front import NearConstantWarning
 from apfex.front._init_model import (
     InitColumns,
     NumericColumns,
@@ -27,18 +29,19 @@ from apfex.front._rows import Rows, ValidationRows, encode, fit_encoders, split
 from apfex.front._settings import SearchSettings
 from apfex.models import (
     BoostedMembers,
-    GapWeights,
-    PenalizedLoss,
+    MemberGradient,
+    MemberSchedule,
     StackedMLP,
     StackedModules,
+    TrainingRows,
     Trees,
     boost_members,
     train_population,
 )
 from apfex.relaxations import tanh_step
 
-_SNAPSHOTS = 6
-"""Times at which networks are evaluated, over the second half of the training."""
+_COLLAPSED = 0.9
+"""Share of constant members from which on a population counts as collapsed."""
 _ROUNDS, _FASTER = 20, 3.0
 """Rounds on top of the base ensemble, and how much larger their steps are."""
 _LEAST_WEIGHT = 2.0
@@ -46,12 +49,14 @@ _LEAST_WEIGHT = 2.0
 
 
 def search_members(rows: Rows, settings: SearchSettings, seed: int) -> SearchResult:
-    """Train members towards a grid of weights; training rows learn, validation rows choose."""
+    """Train members as their aims and strategies say; training rows learn, others choose."""
     train, chosen = split(rows, settings.validation_fraction, seed)
     validation = rows.validation(chosen)
     check_measurable(validation, settings.criteria)
     search = _search_trees if settings.has_trees else _search_networks
-    return search(rows, (train, chosen), validation, settings, seed)
+    found = search(rows, (train, chosen), validation, settings, seed)
+    _warn_collapsed(found, settings)
+    return found
 
 
 Parts = tuple[np.ndarray, np.ndarray]
@@ -68,7 +73,8 @@ def _search_networks(
     x, x_validation = (encode(encoder, rows, part, settings) for part in (train, chosen))
     if own:
         check_init_network(settings.init, x, len(rows.classes))
-    population = _population(settings, rows, x.shape[1], seed)
+    aims = settings.aims(len(rows.groupings))
+    population = _population(settings, rows, x.shape[1], aims.n_members, seed)
     training = settings.training(len(train), seed)
     networks = _Networks(population, validation, x_validation, settings, training.epochs)
     with progress(settings.verbose, training.epochs, settings.figures) as show:
@@ -80,13 +86,20 @@ def _search_networks(
 
         population.train(False)
         networks.evaluate(0)
-        grid = settings.gap_weights(population.n_members, len(rows.groupings))
-        weights = grid.weights.expand(population.n_members, -1).to(settings.device)
-        gap_weights = GapWeights(grid.rates, weights)
-        train_population(population, gap_weights, rows.training(train, x), training, on_epoch)
+        trace = train_population(
+            population,
+            rows.training(train, x),
+            training,
+            aims=aims,
+            strategies=settings.strategies,
+            on_epoch=on_epoch,
+        )
         if settings.patience is not None:
             networks.take_best(settings.patience)
-    return SearchResult(networks.candidates, validation, encoder, inputs=x_validation)
+    objectives = ["cross-entropy", *settings.criteria.gap_names(rows.groupings)]
+    return SearchResult(
+        networks.candidates, validation, encoder, trace, objectives, inputs=x_validation
+    )
 
 
 def _search_trees(
@@ -104,8 +117,8 @@ def _search_trees(
         if isinstance(encoder, InitColumns)
         else Trees.fit(training, validating, len(rows.classes), trees, encoder.feature_types)
     )
-    gap_weights = settings.gap_weights(settings.n_members, len(rows.groupings))
-    loss = PenalizedLoss(gap_weights, len(rows.groupings), 1, tanh_step, "rms")
+    aims, schedule = settings.aims(len(rows.groupings)), MemberSchedule.of(_ROUNDS)
+    gradient = MemberGradient(aims, settings.strategies, schedule, 1, tanh_step, "rms", seed)
     own_rounds = replace(
         trees,
         n_estimators=_ROUNDS,
@@ -118,14 +131,17 @@ def _search_trees(
         boost_members(
             base,
             training,
-            lambda scores: loss.gradient(scores.clone(), training),
-            gap_weights.n_members,
+            lambda scores: ensembles.slopes(gradient, scores, training),
+            aims.n_members,
             own_rounds,
             encoder.feature_types,
             validation=validating.x,
             on_round=ensembles.evaluate,
         )
-    return SearchResult(ensembles.candidates, validation, encoder, inputs=validating.x)
+    objectives = ["cross-entropy", *settings.criteria.gap_names(rows.groupings)]
+    return SearchResult(
+        ensembles.candidates, validation, encoder, gradient.trace, objectives, inputs=validating.x
+    )
 
 
 class _Networks:
@@ -141,9 +157,7 @@ class _Networks:
     ) -> None:
         self._population, self._x, self._settings = population, x, settings
         self._validation = validation
-        first = max(1, epochs // 2)
-        count = min(_SNAPSHOTS, epochs - first + 1)
-        self._times = set(np.linspace(first, epochs, count).round().astype(int).tolist())
+        self._times = set(MemberSchedule.of(epochs).looks)
         self._times |= {0} if settings.init is not None else set()
         self._losses: list[np.ndarray] = []
         self.candidates: list[Candidate] = []
@@ -186,7 +200,16 @@ class _Ensembles:
     def __init__(self, validation: ValidationRows, settings: SearchSettings, show: Show) -> None:
         self._validation, self._settings, self._show = validation, settings, show
         self._losses: list[np.ndarray] = []
+        self._going: Tensor | None = None
         self.candidates: list[Candidate] = []
+
+    def slopes(self, gradient: MemberGradient, scores: Tensor, rows: TrainingRows) -> Tensor:
+        """The gradient by the scores; zeros for members that have stopped."""
+        if self._going is None or bool(self._going.all()):
+            return gradient(scores, rows)
+        going = self._going.nonzero().squeeze(1)
+        found = gradient.of_members(going)(scores[going], rows)
+        return torch.zeros_like(scores).index_copy(0, going, found)
 
     def evaluate(self, members: BoostedMembers) -> Tensor | None:
         """Keep what there is; with patience, tell which members go on."""
@@ -201,13 +224,30 @@ class _Ensembles:
         if patience is None:
             return None
         since = len(self._losses) - 1 - np.argmin(self._losses, 0)
-        return torch.from_numpy(since < patience)
+        going = torch.from_numpy(since < patience)
+        self._going = going if self._going is None else self._going & going
+        return self._going
+
+
+def _warn_collapsed(found: SearchResult, settings: SearchSettings) -> None:
+    """Say that nearly all members are constant, where the plain one is not."""
+    last = {candidate.member: candidate.trivial for candidate in found.candidates}
+    others = [trivial for member, trivial in last.items() if member]
+    if last.get(0, True) or not others or sum(others) < _COLLAPSED * len(others):
+        return
+    names = ", ".join(dict.fromkeys(type(strategy).__name__ for strategy in settings.strategies))
+    warnings.warn(
+        f"{sum(others)} of {len(others)} members that were to close gaps have become constant: "
+        f"under strategy {names} the gaps outweigh the error. Use another strategy ('fixed' keeps "
+        "to the aims of the members), fewer epochs, or search='postprocess'.",
+        NearConstantWarning,
+        stacklevel=5,
+    )
 
 
 def _population(
-    settings: SearchSettings, rows: Rows, n_features: int, seed: int
+    settings: SearchSettings, rows: Rows, n_features: int, n_members: int, seed: int
 ) -> StackedMLP | StackedModules:
-    n_members = settings.n_members if settings.criteria.names else 2
     n_outputs = 1 if len(rows.classes) == 2 else len(rows.classes)
     if settings.init is not None:
         made = StackedModules.copies_of(settings.init, n_members, n_outputs)

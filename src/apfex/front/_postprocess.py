@@ -31,7 +31,6 @@ from apfex.front._rows import (
     strata,
 )
 from apfex.front._settings import SearchSettings
-from apfex.groups import grouping_name
 from apfex.models import (
     Aims,
     ExploredRules,
@@ -199,9 +198,7 @@ class _JointFit:
 
     def objectives(self, rows: Rows) -> list[str]:
         """Names of the error and of the gaps."""
-        names = [grouping_name(groups.attributes) for groups in rows.groupings]
-        rates = [self.settings.criteria.named(rate) for rate in self.aims.rates]
-        return ["error", *(f"{rate} gap by {name}" for name in names for rate in rates)]
+        return ["error", *self.settings.criteria.gap_names(rows.groupings)]
 
     def is_constant(self, rules: Tensor) -> np.ndarray:
         """Which rules decide alike for all rows: what is handed out is not what was measured."""

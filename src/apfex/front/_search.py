@@ -137,6 +137,7 @@ def _history_of(front: Front, found: SearchResult) -> pd.DataFrame | None:
     if found.history is None:
         return None
     frame = found.history.to_frame(sorted({point.member for point in front}))
+    frame = frame.dropna(subset=["loss0"])  # steps that a member did not take
     frame = frame.sort_values("member", kind="stable", ignore_index=True)
     frame["step"] += 1
     frame.attrs["objectives"] = list(found.objectives)

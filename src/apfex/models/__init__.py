@@ -2,7 +2,7 @@
 
 from apfex.models._adam import Adam
 from apfex.models._aims import Aims, spread_aims
-from apfex.models._boosting import BoostedMembers, BoostedModel, StrategyGradient, boost_members
+from apfex.models._boosting import BoostedMembers, BoostedModel, boost_members
 from apfex.models._calibration import calibrate, fit_calibration
 from apfex.models._explorer import Explorer
 from apfex.models._joint_learners import (
@@ -21,7 +21,8 @@ from apfex.models._joint_model import (
     mixture_gain,
 )
 from apfex.models._label_columns import InitModel, LabelColumnsLearner, LabelColumnsModel
-from apfex.models._penalized_loss import GapWeights, PenalizedLoss, weight_grid
+from apfex.models._member_gradient import MemberGradient, MemberSchedule
+from apfex.models._member_losses import MemberLosses
 from apfex.models._rows import JointRows, TrainingRows
 from apfex.models._rule_model import RuleModel, rule_scores, rules_at_rate
 from apfex.models._rule_problem import RuleProblem
@@ -33,4 +34,4 @@ from apfex.models._training import TrainingSettings, train_population
 from apfex.models._tree_arrays import TreeArrays
 from apfex.models._trees import Trees, TreeSettings
 
-__all__ = ["StrategyGradient", "TrainingRows", "TreeSettings", "Trees", "boost_members"]
+__all__ = ["TrainingRows", "TreeSettings", "Trees", "boost_members"]

@@ -13,7 +13,6 @@ import xgboost
 from torch import Tensor, nn
 from xgboost import Booster, DMatrix
 
-from apfex.constraints import Constraint
 from apfex.models._rows import TrainingRows
 from apfex.models._trees import (
     Trees,
@@ -22,13 +21,7 @@ from apfex.models._trees import (
     plain_matrix,
     quantile_matrix,
 )
-from apfex.optimizer import APFEx
-from apfex.strategies import Strategy
 
-Losses = Callable[[Tensor], Sequence[Tensor]]
-"""From scores [n] or [n, c] to the losses, the task's first."""
-Constraints = Callable[[Tensor], Sequence[Constraint]]
-"""From scores to the constraints of a round."""
 _LEAST_CURVATURE = 1e-6
 
 
@@ -117,8 +110,8 @@ def boost_members(
         From inputs [n, d] to scores [n, 1], or [n, c]; it stays as it is.
     rows : TrainingRows
     gradient : callable
-        From scores [b, n] or [b, n, c] to the gradient of each member's mean loss by them:
-        :meth:`PenalizedLoss.gradient` for fixed weights, :class:`StrategyGradient` for a strategy.
+        From scores [b, n] or [b, n, c] to the gradient of each member's mean loss by them. In the
+        search for a front that is :class:`MemberGradient`.
     n_members : int
     settings : TreeSettings
     feature_types : sequence of str
@@ -203,90 +196,3 @@ def _curvature(scores: Tensor, weight: Tensor) -> Tensor:
 
 def _array(values: Tensor) -> np.ndarray:
     return values.detach().cpu().numpy()
-
-
-@final
-class StrategyGradient:
-    """The gradient by the scores that a strategy chooses for each member, to boost trees with.
-
-    Parameters
-    ----------
-    losses : callable
-        From the scores of one member to its losses; the task's first.
-    strategies : sequence of b strategies
-        One for each member.
-    constraints : sequence of b callables, optional
-        From the scores of a member to its constraints, such as "the dp gap is at most 0.03".
-    window : int
-        Rounds over which losses are averaged for the strategy.
-    seed : int
-
-    Notes
-    -----
-    Each round is a step of :class:`~apfex.APFEx` with the scores as parameters: the strategy weighs
-    the scaled gradients of the losses, and active constraints change the direction. The result is
-    given in units of the task's loss, so that all weight on the task is ordinary boosting. Start
-    from a fitted base model: where all scores are equal the fairness gradients vanish, and a
-    min-norm strategy does not move.
-
-    Examples
-    --------
-    >>> from apfex.objectives import CrossEntropy, FairnessLoss
-    >>> from apfex.strategies import ConeProjection
-    >>> y, g = torch.arange(40) % 2, torch.arange(40) // 2 % 2
-    >>> task, dp = CrossEntropy(), FairnessLoss("dp")
-    >>> gradient = StrategyGradient(lambda s: [task(s, y), dp(s, y, g)], [ConeProjection()])
-    >>> gradient(torch.randn(1, 40)).shape
-    torch.Size([1, 40])
-    """
-
-    def __init__(
-        self,
-        losses: Losses,
-        strategies: Sequence[Strategy],
-        constraints: Sequence[Constraints] | None = None,
-        *,
-        window: int = 5,
-        seed: int = 0,
-    ) -> None:
-        if constraints is not None and len(constraints) != len(strategies):
-            raise ValueError(
-                f"constraints must be one for each of the {len(strategies)} strategies, got "
-                f"{len(constraints)}."
-            )
-        self._losses, self._constraints = losses, constraints or [None] * len(strategies)
-        self._members = [
-            _StrategyMember(strategy, window, seed + member)
-            for member, strategy in enumerate(strategies)
-        ]
-
-    def __call__(self, scores: Tensor) -> Tensor:
-        """Return gradients in the shape of the scores, [b, n] or [b, n, c]."""
-        if len(scores) != len(self._members):
-            raise ValueError(
-                f"scores must be of {len(self._members)} members, one for each strategy, got "
-                f"{len(scores)}."
-            )
-        parts = zip(self._members, scores, self._constraints, strict=True)
-        return torch.stack([m.gradient(own, self._losses, bounds) for m, own, bounds in parts])
-
-
-class _StrategyMember:
-    """An optimizer whose parameters are the scores of one member."""
-
-    def __init__(self, strategy: Strategy, window: int, seed: int) -> None:
-        self._scores = torch.nn.Parameter(torch.zeros(0))
-        inner = torch.optim.SGD([self._scores], lr=1.0)
-        self.optimizer = APFEx(inner, strategy, window=window, seed=seed)
-
-    def gradient(self, scores: Tensor, losses: Losses, constraints: Constraints | None) -> Tensor:
-        self._scores.data = scores.detach().clone()
-        found = list(losses(self._scores))
-        bounds = None if constraints is None else constraints(self._scores)
-        self.optimizer.backward(found, constraints=bounds)
-        gradient = self._scores.grad
-        self.optimizer.step()  # counts the round; the scores are those of the trees
-        scales = self.optimizer.scales
-        if gradient is None or scales is None:
-            return torch.zeros_like(scores)
-        return gradient * float(scales.expand(len(found))[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import final
 
 import torch
@@ -24,6 +25,8 @@ from apfex.strategies import (
 
 _NOT_ASKED = -1e6
 """A descent that every direction has."""
+_MOST_MISSED = 1.0
+"""Up to which what bounds were missed by adds up."""
 
 
 @final
@@ -32,8 +35,9 @@ class Explorer:
 
     First every member goes where its aim points (``arrive``), then strategies decide
     (``explore``): they see losses and gradients weighted by the member's aim, so that equal weights
-    are the aim itself. At every step members with bounds are bent by the constraint step of
-    Algorithm 1: the nearest direction along which the gaps above their bounds fall.
+    are the aim itself, and their weights are given the same sum. At every step members with bounds
+    are bent by the constraint step of Algorithm 1: the nearest direction along which the gaps above
+    their bounds fall.
 
     Parameters
     ----------
@@ -43,12 +47,19 @@ class Explorer:
     window : int
         Steps over which strategies average losses.
     seed : int
+    trace_window : int
+        Steps of which the trace keeps the means; 1 for every single step.
+    integral : float
+        Share of what a gap exceeds its bound by that is added to what is asked of later steps:
+        what falls too slowly is asked for more and more, as where a step by the scores comes to
+        less in the models.
 
     Attributes
     ----------
     trace : History
-        Every step: error and gaps, their weights, which strategy decided, the length of the
-        direction, omega (0: Pareto-stationary) and by how much bounds were missed.
+        Error and gaps, the weights of their gradients (those of the constraint step among them),
+        which strategy decided, the length of the direction, omega (0: Pareto-stationary) and by
+        how much bounds were missed. NaN for members that have stopped.
 
     Examples
     --------
@@ -61,23 +72,36 @@ class Explorer:
     """
 
     def __init__(
-        self, aims: Aims, strategies: Sequence[Strategy], window: int, seed: int = 0
+        self,
+        aims: Aims,
+        strategies: Sequence[Strategy],
+        window: int,
+        seed: int = 0,
+        trace_window: int = 1,
+        integral: float = 0.0,
     ) -> None:
         weights = aims.weights
         b, device = aims.n_members, weights.device
         m = 1 + weights.shape[1]
         self._aims, self._strategies = aims, tuple(strategies)
         self._dealt = torch.arange(b, device=device) % len(self._strategies)
-        self._preferences = torch.cat([weights.new_ones(b, 1), weights], 1)
+        self._preferences = torch.cat([weights.new_ones(b, 1), weights], 1).double()
         self._bounded = aims.bounded
         self._seeds = torch.arange(b) + 1_000_003 * seed
         names = [_choice_names(strategy) for strategy in self._strategies]
         self._offsets = [1 + sum(map(len, names[:place])) for place in range(len(names))]
         self._history = History(m, window, (b,), device=device)
         self._last: Tensor | None = None
-        self._gramian: Tensor | None = None
+        self._known = torch.zeros_like(self._preferences)
+        self._integral, self._missed = integral, torch.zeros_like(self._preferences[:, 1:])
         flat = ["aim", *(name for found in names for name in found)]
-        self.trace = History(m, 1, (b,), trace=True, choice_names=flat, device=device)
+        every = trace_window == 1
+        self.trace = History(m, trace_window, (b,), trace=every, choice_names=flat, device=device)
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether there is a member that has to stay within bounds."""
+        return len(self._bounded) > 0
 
     def arrive(self, losses: Tensor, gradients: Tensor, done: float) -> Tensor:
         """Return directions [b, p] towards the aims.
@@ -90,26 +114,79 @@ class Explorer:
         done : float
             How much of the search is done, from 0 to 1, by which bounds are swept.
         """
-        scaled, view = self._view(losses, gradients)
-        decision = Decision(torch.ones_like(self._preferences) / losses.shape[1])
-        choice = torch.zeros(len(losses), dtype=torch.int64, device=losses.device)
-        return self._directions(losses, gradients, scaled, view, decision, choice, done)
+        weights = self.weigh(losses, gradients @ gradients.mT, done, explores=False)
+        return (weights.to(gradients).unsqueeze(1) @ gradients).squeeze(1)
 
     def explore(self, losses: Tensor, gradients: Tensor, done: float) -> Tensor:
         """Return directions [b, p] that the strategies decide; arguments as for ``arrive``."""
-        scaled, view = self._view(losses, gradients)
+        weights = self.weigh(losses, gradients @ gradients.mT, done, explores=True)
+        return (weights.to(gradients).unsqueeze(1) @ gradients).squeeze(1)
+
+    def weigh(
+        self,
+        losses: Tensor,
+        gramian: Tensor,
+        done: float,
+        *,
+        explores: bool,
+        gaps: Tensor | None = None,
+        members: Tensor | None = None,
+    ) -> Tensor:
+        """Return the weights [b, m] of the gradients whose sum is the direction.
+
+        Parameters
+        ----------
+        losses : Tensor of shape [b, m]
+        gramian : Tensor of shape [b, m, m]
+            Inner products of their gradients, in whichever space.
+        done : float
+        explores : bool
+            Whether strategies decide, or aims.
+        gaps : Tensor of shape [b, m - 1], optional
+            What is compared with the bounds, as hard gaps; the losses by default.
+        members : int64 Tensor of shape [b], optional
+            Numbers of the members that still move, where others have stopped.
+        """
+        losses, gramian = losses.double(), gramian.double()
+        seen = losses if gaps is None else torch.cat([losses[:, :1], gaps.double()], 1)
+        if members is not None:
+            losses, gramian = (self._spread(part, members) for part in (losses, gramian))
+            seen = self._known.index_copy(0, members, seen)
+        self._known = seen.nan_to_num(torch.nan, 0.0)  # a gap that nobody can tell
+        weights, choice = self._weigh(losses.nan_to_num(0.0, 0.0), gramian, explores)
+        multipliers, slack = self._bend(weights, gramian, done)
+        weights = torch.cat([weights[:, :1], weights[:, 1:] + multipliers], 1)
+        self._record(losses, gramian, weights, choice, slack, members)
+        return weights if members is None else weights[members]
+
+    def _spread(self, part: Tensor, members: Tensor) -> Tensor:
+        """Of all members; zeros for those that have stopped."""
+        everyone = part.new_zeros(len(self._dealt), *part.shape[1:])
+        return everyone.index_copy(0, members, part)
+
+    def _weigh(self, losses: Tensor, gramian: Tensor, explores: bool) -> tuple[Tensor, Tensor]:
+        """Weights [b, m] by aims or strategies, and who decided [b]."""
+        scales = self._preferences
+        if not explores:
+            return scales, torch.zeros_like(self._dealt)
+        # Strategies see all of it in units of the member's own aim.
+        scaled = gramian * scales.unsqueeze(2) * scales.unsqueeze(1)
+        history = self._history
+        view = StepView(losses * scales, history, history.step, self._seeds, lambda: scaled)
         decision, choice = self._decide(view)
-        return self._directions(losses, gradients, scaled, view, decision, choice, done)
+        weights = self._as_aims(decision.weights)
+        if self._last is not None and decision.blend is not None:
+            weights = torch.lerp(self._last, weights, decision.blend.unsqueeze(1))
+        self._last = weights
+        length = direction_length(scaled, weights)
+        history.record(StepRecord(view.losses, weights, decision.choice, length, norms=view.norms))
+        return weights * scales, choice
 
-    def _view(self, losses: Tensor, gradients: Tensor) -> tuple[Tensor, StepView]:
-        """What strategies see: all of it in units of the member's own aim."""
-        scaled = gradients * self._preferences.unsqueeze(2)
-        weighted = (losses.nan_to_num(0.0, 0.0) * self._preferences).double()
-
-        def gramian() -> Tensor:
-            return (scaled @ scaled.mT).double()
-
-        return scaled, StepView(weighted, self._history, self._history.step, self._seeds, gramian)
+    def _as_aims(self, weights: Tensor) -> Tensor:
+        """Weights with the sum that equal ones have: these are the aim itself."""
+        active = (self._preferences > 0).to(weights)
+        total = (weights * active).sum(1, keepdim=True)
+        return torch.where(total > 0, weights * active.sum(1, keepdim=True) / total, active)
 
     def _decide(self, view: StepView) -> tuple[Decision, Tensor]:
         """Decisions of the strategies, each for its own members, and who decided [b]."""
@@ -119,7 +196,7 @@ class Explorer:
         for place, strategy in enumerate(self._strategies):
             own = self._dealt == place
             found = strategy.decide(view)
-            weights = torch.where(own.unsqueeze(1), found.weights, weights)
+            weights = torch.where(own.unsqueeze(1), found.weights.to(weights), weights)
             if found.blend is not None:
                 blend = torch.where(own, found.blend, blend)
             number = torch.zeros_like(choice) if found.choice is None else found.choice
@@ -127,73 +204,52 @@ class Explorer:
             choice = torch.where(own, number + self._offsets[place], choice)
         return Decision(weights, blend, own_choice), choice
 
-    def _directions(
-        self,
-        losses: Tensor,
-        gradients: Tensor,
-        scaled: Tensor,
-        view: StepView,
-        decision: Decision,
-        choice: Tensor,
-        done: float,
-    ) -> Tensor:
-        weights = decision.weights.to(scaled) * losses.shape[1]  # equal weights are the aim
-        direction = (weights.unsqueeze(1) @ scaled).squeeze(1)
-        if decision.blend is not None:
-            if self._last is not None:
-                share = decision.blend.to(direction).unsqueeze(1)
-                direction = torch.lerp(self._last, direction, share)
-            self._last = direction
-            self._history.record(
-                StepRecord(
-                    view.losses, weights, decision.choice, direction.norm(dim=1), norms=view.norms
-                )
-            )
-        direction, slack = self._bend(direction, losses, gradients, done)
-        self._record(losses, gradients, weights * self._preferences, choice, direction, slack)
-        return direction
-
-    def _bend(
-        self, direction: Tensor, losses: Tensor, gradients: Tensor, done: float
-    ) -> tuple[Tensor, Tensor | None]:
-        """Directions along which the gaps that are above their bounds fall."""
-        own = self._bounded
+    def _bend(self, weights: Tensor, gramian: Tensor, done: float) -> tuple[Tensor, Tensor | None]:
+        """What the gradients of gaps above their bounds are given beside, and the excess."""
+        own, multipliers = self._bounded, torch.zeros_like(weights[:, 1:])
         if not len(own):
-            return direction, None
-        gaps, slopes = losses[own, 1:], gradients[own, 1:]
-        excess = gaps - self._aims.bounds(losses[0, 1:], done)[own].to(gaps)
-        rows = torch.cat([direction[own].unsqueeze(1), slopes], 1)
-        needed = torch.where(excess > 0, excess, _NOT_ASKED).nan_to_num(_NOT_ASKED, _NOT_ASKED)
-        bent = constraint_step((rows @ rows.mT).double(), needed.double())
-        direction = direction.clone()
-        direction[own] += (bent.multipliers.to(slopes).unsqueeze(1) @ slopes).squeeze(1)
-        slack = torch.full_like(losses[:, 0], torch.nan, dtype=torch.float64)
-        slack[own] = excess.amax(1).clamp_min(0).double()
-        return direction, slack
+            return multipliers, None
+        excess = self._known[:, 1:] - self._aims.bounds(self._known[0, 1:], done)
+        slack = torch.full_like(weights[:, 0], torch.nan)
+        slack[own] = excess[own].amax(1).clamp_min(0)
+        missed = (self._missed + self._integral * excess).clamp(0.0, _MOST_MISSED)
+        self._missed = missed.nan_to_num(0.0)
+        excess = excess + self._missed
+        own = own[(excess[own] > 0).any(1)]
+        if not len(own):
+            return multipliers, slack
+        products, mine = gramian[own], weights[own].unsqueeze(2)
+        across = products @ mine  # of all gradients with the direction
+        first = torch.cat([mine.mT @ across, across[:, 1:].mT], 2)
+        rest = torch.cat([across[:, 1:], products[:, 1:, 1:]], 2)
+        needed = torch.where(excess[own] > 0, excess[own], _NOT_ASKED)
+        multipliers[own] = constraint_step(torch.cat([first, rest], 1), needed).multipliers
+        return multipliers, slack
 
     def _record(
         self,
         losses: Tensor,
-        gradients: Tensor,
+        gramian: Tensor,
         weights: Tensor,
         choice: Tensor,
-        direction: Tensor,
         slack: Tensor | None,
+        members: Tensor | None,
     ) -> None:
-        gramian = (gradients @ gradients.mT).double()
-        raw = StepView.of(gramian, losses.double(), self.trace)
-        self.trace.record(
-            StepRecord(
-                losses.nan_to_num(torch.nan, torch.nan),
-                weights,
-                choice,
-                direction.norm(dim=1),
+        length = direction_length(gramian, weights)
+        losses = losses.nan_to_num(torch.nan, torch.nan)
+        if members is not None:  # nothing is told of those that have stopped
+            stopped = torch.ones_like(length, dtype=torch.bool).index_fill(0, members, False)
+            losses = losses.masked_fill(stopped.unsqueeze(1), torch.nan)
+        record = StepRecord(losses, weights, choice, length, slack=slack)
+        if (self.trace.step + 1) % self.trace.window == 0:
+            raw = StepView.of(gramian, losses, self.trace)
+            record = replace(
+                record,
                 norms=raw.norms,
                 omega=direction_length(gramian, min_norm(gramian)),
                 omega_active=direction_length(gramian, active_min_norm(raw)),
-                slack=slack,
             )
-        )
+        self.trace.record(record)
 
 
 def _choice_names(strategy: Strategy) -> list[str]:

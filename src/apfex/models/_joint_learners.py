@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from xgboost import Booster, DMatrix
 
 from apfex.models._joint_model import JointLearner
-from apfex.models._penalized_loss import GapWeights
 from apfex.models._rows import JointRows, TrainingRows
 from apfex.models._stacked_mlp import StackedMLP
 from apfex.models._training import TrainingSettings, train_population
@@ -64,10 +63,9 @@ class NetworkLearner:
         population = made.to(x.device)
         train_population(
             population,
-            GapWeights((), x.new_zeros(len(folds), 0)),
             TrainingRows(x, rows.targets, rows.targets.new_empty(0, n), (), weight),
             training,
-            lambda _: on_step(),
+            on_epoch=lambda _: on_step(),
         )
         models: list[nn.Module] = [population.member(fold) for fold in range(len(folds))]
         with torch.no_grad():

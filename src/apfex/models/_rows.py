@@ -22,9 +22,12 @@ class TrainingRows:
     y : int64 Tensor of shape [n]
     codes : int64 Tensor of shape [a, n]
         Group of each row, for each of a groupings.
-    n_groups : tuple of a numbers
+    n_groups : tuple of numbers
+        Of each of the groupings.
     sample_weight : Tensor of shape [n] or [b, n], or None
         With [b, n] every member has weights of its own; rows of weight 0 do not influence it.
+    memberships : tuple of Tensors of shape [n, k]
+        Further groupings, to whose groups rows belong in part.
 
     Examples
     --------
@@ -39,11 +42,18 @@ class TrainingRows:
     codes: Tensor
     n_groups: tuple[int, ...]
     sample_weight: Tensor | None = None
+    memberships: tuple[Tensor, ...] = ()
 
     def take(self, rows: Tensor) -> TrainingRows:
         """Return some of the rows."""
-        weight = None if self.sample_weight is None else self.sample_weight[..., rows]
-        return TrainingRows(self.x[rows], self.y[rows], self.codes[:, rows], self.n_groups, weight)
+        return TrainingRows(
+            self.x[rows],
+            self.y[rows],
+            self.codes[:, rows],
+            self.n_groups,
+            None if self.sample_weight is None else self.sample_weight[..., rows],
+            tuple(shares[rows] for shares in self.memberships),
+        )
 
     def of_members(self, members: Tensor) -> TrainingRows:
         """Return the same rows, with the sample weights of some of the members."""
@@ -59,8 +69,9 @@ class TrainingRows:
 
     def indexes(self) -> list[GroupIndex]:
         """Return one group index for each grouping."""
-        pairs = zip(self.codes, self.n_groups, strict=True)
-        return [GroupIndex(codes, None, k) for codes, k in pairs]
+        soft = [GroupIndex(None, shares, shares.shape[1]) for shares in self.memberships]
+        pairs = zip(self.codes, self.n_groups[: len(self.codes)], strict=True)
+        return [GroupIndex(codes, None, k) for codes, k in pairs] + soft
 
 
 @final

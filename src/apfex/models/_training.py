@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import final
+from dataclasses import dataclass
+from typing import Protocol, Self, final
 
 import torch
 from torch import Tensor
 
+from apfex.history import History
 from apfex.models._adam import Adam
-from apfex.models._penalized_loss import GapWeights, PenalizedLoss
+from apfex.models._aims import Aims
+from apfex.models._member_gradient import MemberGradient, MemberSchedule
+from apfex.models._member_losses import cross_entropy_gradient
 from apfex.models._rows import TrainingRows
 from apfex.models._stacked_mlp import Population
 from apfex.objectives import Aggregate
 from apfex.relaxations import Step, identity_step
+from apfex.strategies import EqualWeights, Strategy
 
 
 @final
@@ -71,47 +75,61 @@ class TrainingSettings:
 
 def train_population(
     population: Population,
-    weights: GapWeights,
     rows: TrainingRows,
     settings: TrainingSettings | None = None,
+    *,
+    aims: Aims | None = None,
+    strategies: Sequence[Strategy] = (EqualWeights(),),
     on_epoch: Callable[[int], Tensor | None] | None = None,
-) -> None:
-    """Train all members together, each with its own weights of the gaps.
+) -> History | None:
+    """Train all members together, each towards its own aim.
 
     Parameters
     ----------
     population : Population
         Trained in place: :class:`StackedMLP` or :class:`StackedModules`.
-    weights : GapWeights
-        Weights [b, a * r]: for each grouping the r rates.
     rows : TrainingRows
     settings : TrainingSettings, optional
+    aims : Aims, optional
+        Weights [b, a * r], for each grouping the r rates, and bounds; plain models without.
+    strategies : sequence of Strategy
+        What decides once members have arrived at their aims, in the last two fifths of the
+        epochs; they are dealt to them in turn. Equal weights are the aims themselves.
     on_epoch : callable, optional
         Called after each epoch with the number of epochs done; it may evaluate the population.
         With ``patience`` it returns a loss per member [b] to minimise, for instance on validation
         rows, or None in an epoch without evaluation. Members keep their numbers; the losses of
         those that have stopped are ignored.
 
+    Returns
+    -------
+    History or None
+        What strategies decided, and why; None without aims. See :class:`MemberGradient`.
+
     Notes
     -----
-    Member i minimises ``CE + sum_j w[i, j] gap_j``. The gaps are functions of the running confusion
-    counts, so their gradient by a row's score is an entry of a small table times the slope of the
-    soft step, and the whole population needs one backward pass. Members do not influence each
-    other: one alone learns the same, and those that stop leave the stack.
+    Towards its aim member i minimises ``CE + sum_j w[i, j] gap_j``. The whole population needs one
+    backward pass, whatever decides. Members do not influence each other: one alone learns the same
+    (but for bounds that are shares of the first one's gaps), and those that stop leave the stack.
 
     Examples
     --------
-    >>> from apfex.models import StackedMLP, weight_grid
+    >>> from apfex.models import StackedMLP, spread_aims
     >>> x, y = torch.randn(64, 3), torch.arange(64) % 2
     >>> rows = TrainingRows(x, y, (torch.arange(64) % 4).unsqueeze(0), (4,))
     >>> population = StackedMLP(3, 1, (8,), n_members=4, seed=0)
     >>> settings = TrainingSettings(epochs=2, batch_size=32)
-    >>> train_population(population, weight_grid(("dp",), 4), rows, settings)
+    >>> train_population(population, rows, settings, aims=spread_aims(("dp",), 4)).step
+    4
     """
     settings = settings or TrainingSettings()
-    _check(population, weights, rows, settings, on_epoch)
+    _check(population, aims, rows, settings, on_epoch)
     batches = _Batches(len(rows.y), settings)
-    learners = _Learners.of(population, weights, rows, settings, batches.per_epoch)
+    gradient, trace = _Plain(), None
+    if aims is not None:
+        gradient = _driven(aims, strategies, settings, batches.per_epoch, rows)
+        trace = gradient.trace
+    learners = _Learners.of(population, gradient, rows, settings)
     stopping = EarlyStopping(population, settings.patience) if settings.patience else None
     with _own_randomness(settings.seed, rows.x.device):
         for epoch in range(settings.epochs):
@@ -122,23 +140,61 @@ def train_population(
                 continue
             learners = learners.keep(stopping.update(losses))
             if not len(learners.members):
-                return
+                return trace
     if stopping is not None:
         stopping.restore()
+    return trace
+
+
+class _Gradient(Protocol):
+    """By the scores of the members that still learn."""
+
+    def __call__(self, scores: Tensor, batch: TrainingRows) -> Tensor: ...
+
+    def of_members(self, members: Tensor) -> Self: ...
+
+
+class _Plain:
+    """The gradient of the cross-entropy, alike for all members."""
+
+    def __call__(self, scores: Tensor, batch: TrainingRows) -> Tensor:
+        return cross_entropy_gradient(scores, batch)
+
+    def of_members(self, members: Tensor) -> _Plain:  # noqa: ARG002
+        return self
+
+
+def _driven(
+    aims: Aims,
+    strategies: Sequence[Strategy],
+    settings: TrainingSettings,
+    per_epoch: int,
+    rows: TrainingRows,
+) -> MemberGradient:
+    return MemberGradient(
+        aims.to(rows.x.device),
+        strategies,
+        MemberSchedule.of(settings.epochs),
+        per_epoch,
+        settings.step,
+        settings.aggregate,
+        settings.seed,
+    )
 
 
 def _check(
     population: Population,
-    weights: GapWeights,
+    aims: Aims | None,
     rows: TrainingRows,
     settings: TrainingSettings,
     on_epoch: Callable[[int], Tensor | None] | None,
 ) -> None:
-    b, n, n_gaps = population.n_members, len(rows.y), len(rows.n_groups) * len(weights.rates)
-    if list(weights.weights.shape) != [b, n_gaps]:
+    b, n = population.n_members, len(rows.y)
+    n_gaps = 0 if aims is None else len(rows.n_groups) * len(aims.rates)
+    if aims is not None and list(aims.weights.shape) != [b, n_gaps]:
         raise ValueError(
-            f"weights must have shape [{b}, {n_gaps}] (members, groupings times rates), got "
-            f"{list(weights.weights.shape)}."
+            f"aims must have weights of shape [{b}, {n_gaps}] (members, groupings times rates), "
+            f"got {list(aims.weights.shape)}."
         )
     shape = [n] if rows.sample_weight is None else list(rows.sample_weight.shape)
     if shape not in ([n], [b, n]):
@@ -213,26 +269,21 @@ class _Learners:
     members: Tensor
     population: Population
     rows: TrainingRows
-    loss: PenalizedLoss
+    gradient: _Gradient
     optimizer: Adam
 
     @staticmethod
     def of(
         population: Population,
-        weights: GapWeights,
+        gradient: _Gradient,
         rows: TrainingRows,
         settings: TrainingSettings,
-        per_epoch: int,
     ) -> _Learners:
-        device = rows.x.device
-        weights = replace(weights, weights=weights.weights.to(device))
         return _Learners(
-            torch.arange(population.n_members, device=device),
+            torch.arange(population.n_members, device=rows.x.device),
             population,
             rows,
-            PenalizedLoss(
-                weights, len(rows.n_groups), per_epoch, settings.step, settings.aggregate
-            ),
+            gradient,
             Adam(population.parameters(), settings.weight_decay),
         )
 
@@ -245,7 +296,7 @@ class _Learners:
             scores = self.population.scores(batch.x)
             for parameter in parameters:
                 parameter.grad = None
-            torch.autograd.backward(scores, self.loss.gradient(scores.detach(), batch))
+            torch.autograd.backward(scores, self.gradient(scores.detach(), batch))
             self.optimizer.step([parameter.grad for parameter in parameters], learning_rate)
         self.population.train(False)
 
@@ -265,7 +316,7 @@ class _Learners:
             self.members[kept],
             population,
             self.rows.of_members(kept),
-            self.loss.of_members(kept),
+            self.gradient.of_members(kept),
             self.optimizer.of_members(kept, population.parameters()),
         )
 

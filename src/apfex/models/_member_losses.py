@@ -1,0 +1,212 @@
+"""What members are judged by: cross-entropy and gaps, and their gradients by the scores."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from apfex.models._rows import TrainingRows
+from apfex.models._running_counts import RunningCounts
+from apfex.objectives import Aggregate, gaps_of_counts
+from apfex.rates import GroupIndex, RateName
+from apfex.relaxations import Step
+
+_TINY = 1e-30
+"""A batch whose weights vanish in float32 teaches nothing, rather than NaN."""
+
+
+def cross_entropy_gradient(scores: Tensor, batch: TrainingRows) -> Tensor:
+    """Gradient of the mean cross-entropy by scores [b, n] or [b, n, c].
+
+    Examples
+    --------
+    >>> rows = TrainingRows(torch.zeros(2, 1), torch.tensor([0, 1]), torch.zeros(0, 2), ())
+    >>> cross_entropy_gradient(torch.zeros(1, 2), rows)
+    tensor([[ 0.2500, -0.2500]])
+    """
+    share = _shares(batch)
+    if scores.ndim == 2:
+        return (torch.sigmoid(scores) - batch.y) * share
+    return (torch.softmax(scores, 2) - F.one_hot(batch.y, scores.shape[2])) * share.unsqueeze(-1)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class MeasuredMembers:
+    """Losses of members on a batch, and how they change with the scores.
+
+    Attributes
+    ----------
+    losses : Tensor of shape [b, m]
+        Cross-entropy, then for each grouping the soft gaps in the rates.
+    slopes : Tensor of shape [b, m, n * j]
+        By the scores (one of each row, or c), for a batch of which each row were all.
+    shares : Tensor of shape [b or 1, n * j]
+        Of the rows in the batch, by their weights.
+    gaps : Tensor of shape [b, m - 1] or None
+        Hard gaps, the largest difference between two groups.
+    """
+
+    losses: Tensor
+    slopes: Tensor
+    shares: Tensor
+    gaps: Tensor | None
+
+    @property
+    def gramian(self) -> Tensor:
+        """Inner products [b, m, m] of the slopes as functions of a row, by the rows' shares."""
+        return (self.slopes * self.shares.unsqueeze(1)) @ self.slopes.mT
+
+    def gradient(self, weights: Tensor) -> Tensor:
+        """Gradient [b, n * j] by the scores of the losses times weights [b, m]."""
+        combined = weights.to(self.slopes).unsqueeze(1) @ self.slopes
+        return combined.squeeze(1) * self.shares
+
+
+@final
+class MemberLosses:
+    """Cross-entropy and gaps of members, batch by batch.
+
+    It remembers the confusion counts of recent batches: gaps are functions of these, so that
+    their gradient by a row's score is an entry of a small table times the slope of the soft step.
+
+    Parameters
+    ----------
+    rates : tuple of r names
+    n_groupings : int
+        a; there are m = 1 + a r losses.
+    memory : int
+        Number of batches to average confusion counts over.
+    step : callable
+        Soft step from probabilities to decisions.
+    aggregate : str
+        How the differences of a rate between groups become one gap.
+    measures_hard : bool
+        Whether the gaps of the decisions themselves are measured, too.
+
+    Examples
+    --------
+    >>> from apfex.relaxations import identity_step
+    >>> losses = MemberLosses(("dp",), 1, 1, identity_step, "rms")
+    >>> rows = TrainingRows(torch.zeros(2, 1), torch.tensor([0, 1]), torch.tensor([[0, 1]]), (2,))
+    >>> losses.measure(torch.tensor([[0.0, 4.0]]), rows).losses.round(decimals=2)
+    tensor([[0.3600, 0.4800]])
+    """
+
+    def __init__(
+        self,
+        rates: tuple[RateName, ...],
+        n_groupings: int,
+        memory: int,
+        step: Step,
+        aggregate: Aggregate,
+        *,
+        measures_hard: bool = False,
+    ) -> None:
+        self._rates, self._step = rates, step
+        self._aggregate: Aggregate = aggregate
+        self._soft = [RunningCounts(memory) for _ in range(n_groupings)]
+        self._hard = [RunningCounts(memory) for _ in range(n_groupings if measures_hard else 0)]
+
+    def measure(self, scores: Tensor, batch: TrainingRows) -> MeasuredMembers:
+        """Measure members by scores [b, n] or [b, n, c]."""
+        is_binary = scores.ndim == 2
+        p = torch.sigmoid(scores) if is_binary else torch.softmax(scores, 2).mT
+        labels = batch.y if is_binary else F.one_hot(batch.y, scores.shape[2]).T
+        share = _shares(batch)
+        losses, worths = [_cross_entropy(scores, batch, share)], []
+        decisions, steepness = self._decide(p)
+        given, total = batch.sample_weight, batch.weights().sum(-1, keepdim=True)
+        if not is_binary:
+            given, total = None if given is None else given.unsqueeze(-2), total.unsqueeze(-1)
+        for index, running in zip(batch.indexes(), self._soft, strict=True):
+            counts = running.update(decisions, labels, index, given)
+            gaps, tables = gaps_of_counts(counts, self._rates, self._aggregate)
+            losses.append(gaps if is_binary else gaps.mean(1))
+            worths += [_look_up(one, labels, index) * total for one in _by_rate(tables)]
+        if not is_binary:
+            share = share.unsqueeze(-2).expand(*share.shape[:-1], len(labels), -1).mT.flatten(-2)
+        return MeasuredMembers(
+            torch.cat(losses, 1),
+            torch.stack(_slopes(p, labels, steepness, worths), 1),
+            share if share.ndim == 2 else share.unsqueeze(0),
+            self._hard_gaps(scores, labels, batch, given) if self._hard else None,
+        )
+
+    def of_members(self, members: Tensor) -> MemberLosses:
+        """Return the losses of some of the members, with the counts that it remembers of them."""
+        taken = copy.copy(self)
+        taken._soft, taken._hard = (
+            [running.of_members(members) for running in kept] for kept in (self._soft, self._hard)
+        )
+        return taken
+
+    def _decide(self, p: Tensor) -> tuple[Tensor, Tensor]:
+        """Soft decisions, and the slope of each by its probability."""
+        p = p.detach().requires_grad_()
+        with torch.enable_grad():
+            decisions = self._step(p)
+        (steepness,) = torch.autograd.grad(decisions.sum(), p)
+        return decisions.detach(), steepness
+
+    def _hard_gaps(
+        self, scores: Tensor, labels: Tensor, batch: TrainingRows, given: Tensor | None
+    ) -> Tensor:
+        """Largest gaps [b, a r] of the decisions, over all classes."""
+        hard = (scores > 0).to(scores)
+        if scores.ndim == 3:
+            hard = F.one_hot(scores.argmax(2), scores.shape[2]).mT.to(scores)
+        found = []
+        for index, running in zip(batch.indexes(), self._hard, strict=True):
+            counts = running.update(hard, labels, index, given)
+            gaps, _ = gaps_of_counts(counts, self._rates, "max")
+            found.append(gaps if gaps.ndim == 2 else gaps.nan_to_num(torch.nan, 0.0).amax(1))
+        return torch.cat(found, 1)
+
+
+def _shares(batch: TrainingRows) -> Tensor:
+    weight = batch.weights()
+    return weight / weight.sum(-1, keepdim=True).clamp_min(_TINY)
+
+
+def _cross_entropy(scores: Tensor, batch: TrainingRows, share: Tensor) -> Tensor:
+    """Means [b, 1] over the rows, by their shares."""
+    if scores.ndim == 2:
+        each = F.softplus(scores) - scores * batch.y
+    else:
+        each = -torch.log_softmax(scores, 2)[:, torch.arange(len(batch.y)), batch.y]
+    return (each * share).sum(1, keepdim=True)
+
+
+def _by_rate(tables: Tensor) -> list[Tensor]:
+    """Of slopes [b, r, k, 4] or [b, c, r, k, 4] by counts, those of selected rows for each rate."""
+    parts = tables[..., :2].unbind(-3)
+    return [part / part.shape[1] if part.ndim == 4 else part for part in parts]  # mean of classes
+
+
+def _look_up(table: Tensor, labels: Tensor, index: GroupIndex) -> Tensor:
+    """What a decision is worth for each row, of [..., k, 2] by group and label."""
+    if index.memberships is not None:
+        each = table.mT @ index.memberships.to(table).T  # [..., 2, n]
+        return torch.where(labels.bool(), each[..., 1, :], each[..., 0, :])
+    flat, cells = table.flatten(-2), index.cells(labels)
+    if cells.ndim == 1:
+        return flat.index_select(-1, cells)
+    return flat.gather(-1, cells.expand(len(flat), *cells.shape))
+
+
+def _slopes(p: Tensor, labels: Tensor, steepness: Tensor, worths: list[Tensor]) -> list[Tensor]:
+    """Slopes [b, n * j] by the scores, from what decisions [b, n] or [b, c, n] are worth."""
+    if p.ndim == 2:
+        curve = steepness * p * (1 - p)
+        return [p - labels, *(worth * curve for worth in worths)]
+    found = [p - labels]
+    for worth in worths:
+        steep = steepness * worth
+        found.append(p * (steep - (p * steep).sum(1, keepdim=True)))
+    return [slope.mT.flatten(1) for slope in found]

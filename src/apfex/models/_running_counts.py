@@ -1,0 +1,57 @@
+"""Confusion counts that run over batches."""
+
+from __future__ import annotations
+
+import copy
+from typing import final
+
+import torch
+from torch import Tensor
+
+from apfex.rates import GroupIndex, soft_counts
+
+
+@final
+class RunningCounts:
+    """Soft confusion counts of all training rows, estimated from the batches of about one epoch.
+
+    A small group has a handful of rows in a batch. A gap computed from those is mostly noise, which
+    pushes a model towards constant decisions; the running mean over batches is not.
+
+    Parameters
+    ----------
+    memory : float
+        Number of batches to average over.
+
+    Examples
+    --------
+    >>> running = RunningCounts(memory=2.0)
+    >>> index = GroupIndex.of(torch.tensor([0, 1]))
+    >>> running.update(torch.tensor([1.0, 0.0]), torch.tensor([1, 1]), index, None)[:, 1]
+    tensor([1., 0.])
+    """
+
+    def __init__(self, memory: float) -> None:
+        self._share = 1.0 / max(memory, 1.0)
+        self._mean: Tensor | None = None
+        self._steps = 0
+
+    def update(
+        self, decisions: Tensor, labels: Tensor, index: GroupIndex, sample_weight: Tensor | None
+    ) -> Tensor:
+        """Add a batch and return the mean counts per batch, shape [..., k, 4].
+
+        ``sample_weight`` has shape [n], or any that fits the decisions.
+        """
+        with torch.no_grad():
+            counts = soft_counts(decisions, labels, index, sample_weight)
+            self._mean = torch.zeros_like(counts) if self._mean is None else self._mean
+            self._mean = torch.lerp(self._mean, counts, self._share)
+            self._steps += 1
+            return self._mean / (1 - (1 - self._share) ** self._steps)
+
+    def of_members(self, members: Tensor) -> RunningCounts:
+        """Return the running mean of some of the members, the first axis of the decisions."""
+        taken = copy.copy(self)
+        taken._mean = None if self._mean is None else self._mean[members]
+        return taken
