@@ -9,8 +9,8 @@ import pytest
 import torch
 import xgboost
 from sklearn.base import clone
-from tests.estimator.tables import DATA, FRESH
 from tests.estimator import trees as shared
+from tests.estimator.tables import DATA, FRESH
 from tests.estimator.trees import BY_NAME, base_of
 
 from apfex.metrics import accuracy, dp_gap

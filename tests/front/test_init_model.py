@@ -110,4 +110,6 @@ def test_a_network_that_does_not_go_with_the_rows_is_refused(network, message, m
 def test_logits_of_several_classes_are_one_for_each():
     y = np.where(NUMBERS.iloc[:, 0] > NUMBERS.iloc[:, 0].median(), 2, DATA.y)
     with pytest.raises(ValueError, match=r"\[n, 3\] for 3 classes, .* a logit for each class"):
-        quick(init=nn.Linear(D, 1), search="inprocess").fit(NUMBERS, y, sensitive_features=DATA.sensitive)
+        quick(init=nn.Linear(D, 1), search="inprocess").fit(
+            NUMBERS, y, sensitive_features=DATA.sensitive
+        )

@@ -31,6 +31,9 @@ TREES = {
 }
 
 
+MEMBERS = {"search": "inprocess"}
+
+
 class Net(nn.Module):
     """A user's own class, with a buffer that is not in its state and one that changes."""
 
@@ -93,14 +96,14 @@ CASES = {
     "group thresholds": _case({"group_thresholds": True}),
     "group thresholds of trees": _case({**TREES, "group_thresholds": True}, y=THREE),
     "a factory": _case({"model": Net}),
-    "a plain network": _case({"init": plain_network(), "epochs": 2}, NUMBERS, NEW_NUMBERS),
+    "a plain network": _case({"init": plain_network(), "epochs": 2, **MEMBERS}, NUMBERS, NEW_NUMBERS),
     "own trees": _case(
-        {**TREES, "init": production_trees(with_categories(X))},
+        {**TREES, **MEMBERS, "init": production_trees(with_categories(X))},
         with_categories(X),
         with_categories(NEW),
     ),
     "own booster of several classes": _case(
-        {**TREES, "init": production_trees(NUMBERS.to_numpy(), FINE).get_booster()},
+        {**TREES, **MEMBERS, "init": production_trees(NUMBERS.to_numpy(), FINE).get_booster()},
         NUMBERS.to_numpy(),
         NEW_NUMBERS.to_numpy(),
         FINE,

@@ -18,6 +18,7 @@ from sklearn.exceptions import NotFittedError
 from tests.estimator.tables import FRESH, quick
 from tests.persistence.saved import (
     CASES,
+    MEMBERS,
     NEW,
     NUMBERS,
     SENSITIVE,
@@ -209,7 +210,7 @@ def test_categories_of_own_trees_may_be_of_any_kind(tmp_path, levels):
     table = pd.DataFrame(X[["merit_1"]])
     table["town"] = pd.Categorical.from_codes(list(map(towns.index, X["town"])), levels)
     table.loc[table.index[::7], "town"] = None
-    clf = quick(**{**TREES, "init": production_trees(table), "n_members": 2})
+    clf = quick(**{**TREES, **MEMBERS, "init": production_trees(table), "n_members": 2})
     clf.fit(table, Y, sensitive_features=SENSITIVE)
     assert_agrees(clf, clf.to_onnx(tmp_path / "point.onnx"), table)
 
@@ -229,7 +230,7 @@ def test_own_trees_of_many_kinds(tmp_path, parameters):
     data = xgboost.DMatrix(NUMBERS, Y)
     given = {"objective": "binary:logistic", "max_depth": 3, "nthread": 1, **parameters}
     init = xgboost.train(given, data, 5)
-    clf = quick(**{**TREES, "init": init, "n_members": 2})
+    clf = quick(**{**TREES, **MEMBERS, "init": init, "n_members": 2})
     clf.fit(NUMBERS, Y, sensitive_features=SENSITIVE)
     start = [place for place, point in enumerate(clf.front_) if point.epoch == 0]
     for place in {0, *start}:
@@ -292,7 +293,8 @@ def test_a_module_of_a_users_own_class_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"got Net; export front_\[point\].module with torch.onnx"):
         fitted_case("a factory")[0].to_onnx(tmp_path / "point.onnx")
     without = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2, track_running_stats=False))
-    clf = fit(quick(init=nn.Sequential(*without, nn.Linear(2, 1)), epochs=1, n_members=2))
+    network = nn.Sequential(*without, nn.Linear(2, 1))
+    clf = fit(quick(init=network, epochs=1, n_members=2, **MEMBERS))
     with pytest.raises(ValueError, match="BatchNorm1d with running statistics, got one without"):
         clf.to_onnx(tmp_path / "point.onnx")
     assert os.listdir(tmp_path) == []

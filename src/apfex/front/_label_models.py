@@ -301,5 +301,3 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
     if values.ndim == 1:
         values = torch.stack([torch.zeros_like(values), values], 1)
     return torch.softmax(values, 1).numpy()
-
-

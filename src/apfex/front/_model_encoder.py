@@ -133,9 +133,7 @@ class PreparedRows:
         return sum(learner.steps for learner in self.learners)
 
 
-def prepare_rows(
-    rows: Rows, part: np.ndarray, settings: SearchSettings, seed: int
-) -> PreparedRows:
+def prepare_rows(rows: Rows, part: np.ndarray, settings: SearchSettings, seed: int) -> PreparedRows:
     """Fit encoders, and a user's classifier if there is one, to some of the rows."""
     folds = deal(strata(rows)[part], settings.n_folds, seed)
     ours, n = fit_encoders(rows, part, settings), len(part)

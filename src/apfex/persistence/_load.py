@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from apfex.front import (
     Fitted,
     Front,
     InitColumns,
+    ModelEncoder,
     NumericColumns,
     Point,
     TableEncoders,
@@ -23,6 +24,7 @@ from apfex.front import (
 from apfex.groups import Groups
 from apfex.metrics import GapInterval
 from apfex.persistence._bundle import Bundle, read_bundle
+from apfex.persistence._label_models import UserModels, models_from_dict
 from apfex.persistence._modules import UserModules, build_modules, check_calibration
 from apfex.persistence._save import FORMAT, KIND, StoredModel
 from apfex.persistence._values import unpack, unpack_arguments
@@ -46,6 +48,8 @@ def load_model(
     folder: str | os.PathLike[str],
     *,
     factory: Callable[[int, int], nn.Module] | nn.Module | None = None,
+    init: Any = None,
+    trusted: Sequence[str] = (),
 ) -> StoredModel:
     """The fitted record that :func:`save_model` has stored; nothing in the folder is executed.
 
@@ -54,6 +58,10 @@ def load_model(
     folder : str or path
     factory : callable or nn.Module, optional
         Makes modules of a class of the user's own, of which only the numbers are stored.
+    init : fitted model or function, optional
+        The one that the front was made around, instead of the stored one.
+    trusted : sequence of str
+        Types of a stored classifier that may be built, beside those that skops trusts.
 
     Returns
     -------
@@ -77,7 +85,7 @@ def load_model(
     modules = UserModules(factory)
     bundle = read_bundle(folder, kind=KIND, format=FORMAT, oldest=FORMAT)
     try:
-        return _model(bundle, modules)
+        return _model(bundle, modules, UserModels(init, trusted))
     except (CorruptModelError, KeyError, IndexError, AttributeError, TypeError) as error:
         why = str(error) if isinstance(error, CorruptModelError) else repr(error)
         raise CorruptModelError(
@@ -86,7 +94,7 @@ def load_model(
         ) from error
 
 
-def _model(bundle: Bundle, user_modules: UserModules) -> StoredModel:
+def _model(bundle: Bundle, user_modules: UserModules, user_models: UserModels) -> StoredModel:
     content = bundle.content
     _check_places(content)
     classes = _unpack(content["classes"])
@@ -94,9 +102,12 @@ def _model(bundle: Bundle, user_modules: UserModules) -> StoredModel:
     stored = content["features"]
     names, left_out = _unpack(stored["names"]), _unpack(stored["left_out"])
     features = Features(int(stored["n"]), names, tuple(left_out))
-    encoder = _encoder(content["encoder"], features)
-    _check_columns(features, encoder)
     modules = build_modules(content["modules"], bundle.arrays, bundle.files, user_modules)
+    encoder = _encoder(content["encoder"], features)
+    if content["encoder"]["is"] == "models":
+        found = content["encoder"], classes, bundle.files, modules.__getitem__
+        encoder = ModelEncoder(encoder, **models_from_dict(*found, user_models))
+    _check_columns(features, encoder)
     counted = _unpack(content["counted"])
     points = [_point(one, counted, modules[one["module"]]) for one in content["points"]]
     for point in points:
@@ -127,6 +138,8 @@ def _encoder(stored: Mapping[str, Any], features: Features) -> Encoder:
     if stored["is"] == "tables":
         encoders = stored["encoders"].items()
         return TableEncoders({family: _table_encoder(text, family) for family, text in encoders})
+    if stored["is"] == "models":
+        return _encoder(stored["table"], features)
     if stored["is"] == "columns of init":
         return InitColumns(list(stored["names"]), _unpack(stored["levels"]))
     if stored["is"] != "numbers":
@@ -191,6 +204,9 @@ def _check_places(content: Mapping[str, Any]) -> None:
             _check_place(place, here, f"module {here} is made of module")
     for here, point in enumerate(points):
         _check_place(point["module"], len(modules), f"point {here} is module")
+    for one in content["encoder"].get("models", []):
+        for place in _places(one):
+            _check_place(place, len(modules), "a model of the label is module")
     _check_place(content["point"], len(points), "the point in use is")
 
 
@@ -219,8 +235,9 @@ def _check_columns(features: Features, encoder: Encoder) -> None:
     n, names = features.n, features.names
     if names is not None and np.shape(names) != (n,):
         raise CorruptModelError(f"it names {np.size(names)} columns and has {n}")
-    if isinstance(encoder, TableEncoders):
-        families = encoder.encoders.keys()
+    tables = encoder.table if isinstance(encoder, ModelEncoder) else encoder
+    if isinstance(tables, TableEncoders):
+        families = tables.encoders.keys()
         if not families or not families <= _FAMILIES:
             raise CorruptModelError(f"its encoders are {list(families)}, not networks, trees")
     wanted = n - len(features.left_out)

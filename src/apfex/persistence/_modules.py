@@ -11,7 +11,16 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from apfex.models import BoostedModel, ColumnsModel, JointModel, JointTrees, RuleModel, Trees
+from apfex.models import (
+    BoostedModel,
+    ColumnsModel,
+    InitModel,
+    JointModel,
+    JointTrees,
+    LabelColumnsModel,
+    RuleModel,
+    Trees,
+)
 
 LAYERS: dict[type[nn.Module], tuple[str, ...]] = {
     nn.BatchNorm1d: ("num_features", "eps", "momentum", "affine", "track_running_stats"),
@@ -89,6 +98,13 @@ class ModuleWriter:
             group = None if module.group is None else self.add(module.group)
             label, shape = self.add(module.label), list(module.shape)
             return {"is": "joint trees", "label": label, "group": group, "shape": shape}
+        if isinstance(module, LabelColumnsModel):
+            group = None if module.group is None else self.add(module.group)
+            given = {name: getattr(module, name) for name in ("start", "n_features", "shape")}
+            return {"is": "label columns", "group": group, **given}
+        if isinstance(module, InitModel):
+            given = {"start": module.start, "decided": module.decided}
+            return {"is": "init", "joint": self.add(module.joint), **given}
         if isinstance(module, BoostedModel):
             return {"is": "boosted", "parts": [self.add(module.base), self.add(module.boosted)]}
         if isinstance(module, Trees):
@@ -156,6 +172,13 @@ def _build(
     if kind == "joint trees":
         group = None if one["group"] is None else part(one["group"])
         return JointTrees(part(one["label"]), group, _pair(one["shape"]))
+    if kind == "label columns":
+        group = None if one["group"] is None else part(one["group"])
+        start, width = int(one["start"]), int(one["n_features"])
+        return LabelColumnsModel(start, group, width, _pair(one["shape"]))
+    if kind == "init":
+        decided = None if one["decided"] is None else int(one["decided"])
+        return InitModel(part(one["joint"]), int(one["start"]), decided)
     if kind == "boosted":
         return BoostedModel(*(part(place) for place in one["parts"]))
     if kind == "trees":

@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from apfex.front import Encoder, InitColumns, NumericColumns, TableEncoders
+from apfex.front import Encoder, InitColumns, ModelEncoder, NumericColumns, TableEncoders
 from apfex.persistence._onnx_graph import Graph
 from apfex.tables import FARTHEST
 
@@ -74,6 +74,12 @@ def encode_columns(graph: Graph, encoder: Encoder) -> tuple[str, list[Any]]:
         return _encode_tables(graph, encoder)
     if isinstance(encoder, InitColumns):
         return _encode_own(graph, encoder)
+    if isinstance(encoder, ModelEncoder):
+        raise ValueError(
+            f"to_onnx must be given a front of models of ours, got one around a model of yours "
+            f"({encoder.models[0].name}); use save or joblib, or fit with model='boosting', or, "
+            "around a network or XGBoost, with search='inprocess'."
+        )
     if not isinstance(encoder, NumericColumns):
         raise TypeError(f"encoder must be one of ours, got {type(encoder).__name__}.")
     columns = Columns(graph, encoder.names)

@@ -17,12 +17,15 @@ from apfex.front import (
     Encoder,
     Fitted,
     InitColumns,
+    LogitsModel,
+    ModelEncoder,
     NumericColumns,
     Point,
     TableEncoders,
 )
 from apfex.groups import Groups
 from apfex.persistence._bundle import Bundle, write_bundle
+from apfex.persistence._label_models import models_to_dict
 from apfex.persistence._modules import ModuleWriter
 from apfex.persistence._values import pack, pack_arguments
 
@@ -32,7 +35,16 @@ if TYPE_CHECKING:
 KIND, FORMAT = "apfex.APFExClassifier", 5
 COUNTED = ("rows", "sums", "squares")
 """What the counts of points differ in."""
-_PACKAGES = ("apfex", "numpy", "pandas", "scikit-learn", "torch", "xgboost", "xgboost-cpu")
+_PACKAGES = (
+    "apfex",
+    "numpy",
+    "pandas",
+    "scikit-learn",
+    "skops",
+    "torch",
+    "xgboost",
+    "xgboost-cpu",
+)
 
 
 @final
@@ -98,7 +110,7 @@ def _bundle(model: StoredModel, needed: Collection[str]) -> Bundle:
     fitted = model.fitted
     front, features = fitted.front, fitted.features
     n_outputs = 1 if fitted.is_binary else len(fitted.classes)
-    writer = ModuleWriter(fitted.encoder.n_inputs, n_outputs)
+    writer = ModuleWriter(_inputs_of_users(fitted.encoder), n_outputs)
     history, drawn = (None, {}) if fitted.history is None else _history_to_arrays(fitted.history)
     content = {
         "written_by": versions(),
@@ -109,7 +121,7 @@ def _bundle(model: StoredModel, needed: Collection[str]) -> Bundle:
             "names": pack(features.names, "names of columns"),
             "left_out": pack(features.left_out, "names of sensitive columns"),
         },
-        "encoder": _encoder_to_dict(fitted.encoder),
+        "encoder": _encoder_to_dict(fitted.encoder, writer),
         "groups": None if fitted.groups is None else _groups_to_dict(fitted.groups),
         "points": [_point(point, writer) for point in front],
         "counted": pack(_counted(front[0]), "groups of the validation rows"),
@@ -125,8 +137,17 @@ def _bundle(model: StoredModel, needed: Collection[str]) -> Bundle:
     return Bundle({**content, "modules": writer.modules}, arrays, writer.files)
 
 
-def _encoder_to_dict(encoder: Encoder) -> dict[str, Any]:
+def _inputs_of_users(encoder: Encoder) -> int:
+    """How many inputs a module of the user's own class has."""
+    model = encoder.models[0] if isinstance(encoder, ModelEncoder) else None
+    return model.columns.n_inputs if isinstance(model, LogitsModel) else encoder.n_inputs
+
+
+def _encoder_to_dict(encoder: Encoder, writer: ModuleWriter) -> dict[str, Any]:
     """How a table becomes inputs."""
+    if isinstance(encoder, ModelEncoder):
+        table = _encoder_to_dict(encoder.table, writer)
+        return {"is": "models", "table": table, **models_to_dict(encoder, writer)}
     if isinstance(encoder, TableEncoders):
         return {"is": "tables", "encoders": {k: e.to_json() for k, e in encoder.encoders.items()}}
     if isinstance(encoder, InitColumns):

@@ -1,0 +1,182 @@
+"""A user's models of the label in a folder: classifiers by skops, networks and trees as ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any, final
+
+import numpy as np
+from torch import nn
+
+from apfex.front import (
+    EstimatorModel,
+    FunctionModel,
+    InitColumns,
+    Inputs,
+    LabelModel,
+    LogitsModel,
+    ModelEncoder,
+    NumericColumns,
+    TextAsCategories,
+)
+from apfex.persistence._modules import ModuleWriter
+from apfex.persistence._values import pack, unpack
+from apfex.tables import TableEncoder
+
+
+def models_to_dict(encoder: ModelEncoder, writer: ModuleWriter) -> dict[str, Any]:
+    """Models of the label and how they get a table; files and modules go to the writer."""
+    return {
+        "n_classes": encoder.n_classes,
+        "names": None if encoder.names is None else list(encoder.names),
+        "inputs": _inputs_to_dict(encoder.inputs),
+        "models": [_model_to_dict(model, writer) for model in encoder.models],
+    }
+
+
+def _inputs_to_dict(inputs: Inputs) -> dict[str, Any] | None:
+    if inputs is None:
+        return None
+    if isinstance(inputs, TableEncoder):
+        return {"is": "table", "encoder": inputs.to_json()}
+    levels = {name: list(levels) for name, levels in inputs.levels.items()}
+    return {"is": "categories", "levels": pack(levels, "categories of X")}
+
+
+def _model_to_dict(model: LabelModel, writer: ModuleWriter) -> dict[str, Any]:
+    if isinstance(model, EstimatorModel):
+        name = f"model-{len(writer.files)}.skops"
+        writer.files[name] = _dump(model)
+        return {
+            "is": "estimator",
+            "file": name,
+            "class": model.name,
+            "places": list(model.places),
+            "argument": model.argument,
+            "decides": model.decides,
+        }
+    if isinstance(model, FunctionModel):
+        return {"is": "function", "name": model.name, "gives": model.gives}
+    assert isinstance(model, LogitsModel)
+    place, columns = writer.add(model.module), model.columns
+    if isinstance(columns, NumericColumns):
+        return {"is": "logits", "model": place, "names": list(columns.names), "levels": None}
+    levels = pack({at: list(found) for at, found in columns.levels.items()}, "categories of X")
+    return {"is": "logits", "model": place, "names": list(columns.names), "levels": levels}
+
+
+def _dump(model: EstimatorModel) -> bytes:
+    skops = _import_skops(f"save needs skops to store a {model.name}")
+    try:
+        return skops.dumps(model.estimator)
+    except Exception as error:
+        raise TypeError(
+            f"{model.argument} must be such that skops can store it, got {model.name} ({error}); "
+            "use joblib."
+        ) from error
+
+
+def _import_skops(why: str) -> ModuleType:
+    try:
+        import skops.io
+    except ImportError as error:
+        raise ImportError(f'{why}: pip install "apfex[skops]".') from error
+    return skops.io
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class UserModels:
+    """Where models come from that a folder has only in part, or that must be trusted.
+
+    Attributes
+    ----------
+    init : object or None
+        The fitted model itself, instead of the stored one.
+    trusted : sequence of str
+        Types that may be built, beside those that skops trusts.
+    """
+
+    init: Any = None
+    trusted: Sequence[str] = ()
+
+    def estimator(self, data: bytes, name: str, argument: str) -> Any:
+        """A classifier from its file, if all its types are trusted."""
+        skops = _import_skops(f"load needs skops to read a {name}")
+        unknown = sorted(set(skops.get_untrusted_types(data=data)) - set(self.trusted))
+        if unknown:
+            itself = ", or give the fitted model itself: load(folder, init=model)"
+            raise ValueError(
+                f"trusted must name the types of the stored {name} that are not known to be safe, "
+                f"got none of {unknown}; if you know who made the folder, use load(folder, "
+                f"trusted={sorted({*self.trusted, *unknown})})"
+                f"{itself if argument == 'init' else ''}."
+            )
+        return skops.loads(data, trusted=list(self.trusted))
+
+
+def models_from_dict(
+    stored: Mapping[str, Any],
+    classes: np.ndarray,
+    files: Mapping[str, bytes],
+    module: Callable[[int], nn.Module],
+    user: UserModels,
+) -> dict[str, Any]:
+    """Arguments of :class:`ModelEncoder`, but for its table."""
+    models = [_model(one, classes, files, module, user) for one in stored["models"]]
+    return {
+        "models": tuple(models),
+        "n_classes": int(stored["n_classes"]),
+        "inputs": _inputs(stored["inputs"]),
+        "names": None if stored["names"] is None else tuple(map(str, stored["names"])),
+    }
+
+
+def _inputs(stored: Mapping[str, Any] | None) -> Inputs:
+    if stored is None:
+        return None
+    if stored["is"] == "table":
+        return TableEncoder.from_json(stored["encoder"])
+    return TextAsCategories(unpack(stored["levels"]))
+
+
+def _model(
+    one: Mapping[str, Any],
+    classes: np.ndarray,
+    files: Mapping[str, bytes],
+    module: Callable[[int], nn.Module],
+    user: UserModels,
+) -> LabelModel:
+    if one["is"] == "logits":
+        if one["levels"] is None:
+            return LogitsModel(module(one["model"]), NumericColumns(tuple(one["names"])))
+        columns = InitColumns(list(one["names"]), unpack(one["levels"]))
+        return LogitsModel(module(one["model"]), columns)
+    if one["is"] == "function":
+        if user.init is None:
+            raise ValueError(
+                f"init must be given to load this folder: it was the function {one['name']}, whose "
+                "code is not stored. Use load(folder, init=function)."
+            )
+        return FunctionModel(user.init, one["gives"], len(classes))
+    if one["is"] != "estimator":
+        raise KeyError(f"no model of the label is {one['is']!r}")
+    places = tuple(int(place) for place in one["places"])
+    fitted = EstimatorModel(None, places, len(classes), one["argument"], bool(one["decides"]))
+    if user.init is not None and fitted.argument == "init":
+        return replace(fitted, estimator=_checked(user.init, classes[list(places)]))
+    found = user.estimator(files[one["file"]], str(one["class"]), fitted.argument)
+    return replace(fitted, estimator=found)
+
+
+def _checked(init: Any, classes: np.ndarray) -> Any:
+    """The model that the user gives again, if it knows the classes of the stored one."""
+    known = np.asarray(getattr(init, "classes_", classes)).tolist()
+    if not hasattr(init, "predict_proba") or known != classes.tolist():
+        raise ValueError(
+            f"init must be the fitted classifier that the front was made around, with the classes "
+            f"{classes.tolist()}, got {type(init).__name__} with {known}."
+        )
+    return init
