@@ -96,7 +96,9 @@ CASES = {
     "group thresholds": _case({"group_thresholds": True}),
     "group thresholds of trees": _case({**TREES, "group_thresholds": True}, y=THREE),
     "a factory": _case({"model": Net}),
-    "a plain network": _case({"init": plain_network(), "epochs": 2, **MEMBERS}, NUMBERS, NEW_NUMBERS),
+    "a plain network": _case(
+        {**MEMBERS, "init": plain_network(), "epochs": 2}, NUMBERS, NEW_NUMBERS
+    ),
     "own trees": _case(
         {**TREES, **MEMBERS, "init": production_trees(with_categories(X))},
         with_categories(X),

@@ -92,7 +92,7 @@ def _check_fitted(init: Any) -> None:
 
 def _check_classifier(argument: str, model: Any) -> None:
     name = _name(model)
-    if is_regressor(model):
+    if isinstance(model, BaseEstimator) and is_regressor(model):
         raise ValueError(f"{argument} must be a classifier, got the regressor {name}.")
     if hasattr(model, "predict_proba"):
         return

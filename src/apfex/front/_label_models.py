@@ -297,7 +297,7 @@ def first_line(error: Exception) -> str:
 
 def _softmax(logits: np.ndarray) -> np.ndarray:
     """Probabilities [n, c] by logits [n, c], or by log-odds [n] of the second of two classes."""
-    values = torch.from_numpy(logits)
+    values = torch.tensor(logits)
     if values.ndim == 1:
         values = torch.stack([torch.zeros_like(values), values], 1)
     return torch.softmax(values, 1).numpy()

@@ -25,6 +25,9 @@ from apfex.persistence._modules import ModuleWriter
 from apfex.persistence._values import pack, unpack
 from apfex.tables import TableEncoder
 
+_HARMLESS = ("collections.OrderedDict", "numpy.dtype")
+"""Types without a behaviour of their own, which skops leaves to its callers."""
+
 
 def models_to_dict(encoder: ModelEncoder, writer: ModuleWriter) -> dict[str, Any]:
     """Models of the label and how they get a table; files and modules go to the writer."""
@@ -105,7 +108,8 @@ class UserModels:
     def estimator(self, data: bytes, name: str, argument: str) -> Any:
         """A classifier from its file, if all its types are trusted."""
         skops = _import_skops(f"load needs skops to read a {name}")
-        unknown = sorted(set(skops.get_untrusted_types(data=data)) - set(self.trusted))
+        known = {*self.trusted, *_HARMLESS}
+        unknown = sorted(set(skops.get_untrusted_types(data=data)) - known)
         if unknown:
             itself = ", or give the fitted model itself: load(folder, init=model)"
             raise ValueError(
@@ -114,7 +118,7 @@ class UserModels:
                 f"trusted={sorted({*self.trusted, *unknown})})"
                 f"{itself if argument == 'init' else ''}."
             )
-        return skops.loads(data, trusted=list(self.trusted))
+        return skops.loads(data, trusted=sorted(known))
 
 
 def models_from_dict(
