@@ -66,11 +66,15 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         "equalized_odds"; fairlearn's words are taken as well.
     grouping : {"intersectional", "attributes"}
         Gaps over the cells of the crossing, or over each attribute on its own.
-    model : {"mlp", "linear", "boosting"}, tuple of them, or callable
+    model : {"mlp", "linear", "boosting"}, tuple of them, classifier, or callable
         A network with one hidden layer, a linear model, boosted trees (XGBoost, which takes
         categories and missing values as they are), or a factory
         ``(n_features, n_outputs) -> nn.Module``. ``("mlp", "boosting")``: both, mixed in the
-        proportion that predicts unseen rows best.
+        proportion that predicts unseen rows best. Any classifier of scikit-learn's form with
+        ``predict_proba``, unfitted: clones of it learn the label, boosted trees the group given
+        the label. A ``Pipeline``, and what contains one, gets the table as it is, and so do
+        HistGradientBoosting, LightGBM, XGBoost and CatBoost (text becomes pandas categories for
+        the first three); any other classifier gets standardised, one-hot numbers without gaps.
     sensitive : sequence of column names, optional
         Sensitive columns of ``X``, instead of ``sensitive_features`` in ``fit``.
     include_sensitive : bool
@@ -99,12 +103,19 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         "postprocess": a few models learn the probabilities of group and label together, and every
         point is another decision rule on top of them. "inprocess": every point is a network, or an
         ensemble on a common base model, trained towards its trade-off; there is no guess of the
-        group. It is what a factory, ``init`` or ``monotone_constraints`` get.
-    init : nn.Module, or fitted XGBoost model with ``model="boosting"``, optional
-        A fitted model that takes the columns of ``X`` as they are, and has logits as outputs: the
-        front around the model in production, which is the first candidate. It is not changed.
-        Give ``fit`` rows that it has not seen: on its own training rows it looks better than it
-        is. A fitted ``XGBClassifier`` does not survive ``clone``; its ``get_booster()`` does.
+        group. It is what a factory or ``monotone_constraints`` get.
+    init : fitted model, or function, optional
+        The front around the model in production, which is not fitted again: a classifier with
+        ``predict_proba``, a ``Pipeline``, an XGBoost model, an ``nn.Module`` with logits as
+        outputs, or a function from the table to probabilities (of each class, or of the second of
+        two) or log-odds. It takes the columns of ``X`` as they are. Its probabilities, calibrated
+        on the rows of ``fit``, are those of the label; ``model`` is not used. The point with
+        ``epoch`` 0 decides as the model itself and is on the front even if others dominate it;
+        with a ``cost_matrix``, a ``selection_rate`` or balanced accuracy there is none. Give
+        ``fit`` rows that the model has not seen: on its own training rows it looks better than it
+        is. It is not changed, and a ``clone`` shares it. With ``search="inprocess"`` an
+        ``nn.Module``, or an XGBoost model with ``model="boosting"``, is where the training of
+        every point starts.
     group_thresholds : bool
         Whether decisions may depend on the group of the row itself, which ``predict`` then needs.
         This treats people with the same inputs differently by their group.
@@ -487,7 +498,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         -------
         Path
             Of the folder: arrays in safetensors, all else in JSON (trees in XGBoost's own), no
-            pickle. Of a module of your own class the numbers are stored, and not the code.
+            pickle. Of a module of your own class the numbers are stored, and not the code, and of
+            a function nothing. Classifiers of scikit-learn's form are stored by skops
+            (``pip install "apfex[skops]"``).
         """
         check_is_fitted(self, "front_")
         if type(self) is not APFExClassifier:
@@ -520,8 +533,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         Notes
         -----
         Networks and linear models give the scores of ``decision_function`` up to 1e-9; trees, and
-        modules of yours, which count in float32, up to 1e-4. Modules of a class of your own are
-        refused. Needs the package onnx: ``pip install "apfex[onnx]"``.
+        modules of yours, which count in float32, up to 1e-4. Modules of a class of your own, and
+        fronts around a classifier or a function of yours, are refused. Needs the package onnx: ``pip install "apfex[onnx]"``.
         """
         check_is_fitted(self, "front_")
         return export_onnx(self.fitted_, self.point_, path, overwrite=overwrite)
