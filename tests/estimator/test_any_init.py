@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 import torch
 import xgboost
-from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -24,6 +23,7 @@ from tests.estimator.user_models import (
     UNFITTED,
     around,
     fitted,
+    fresh,
     mixed,
     own_point,
     pipeline,
@@ -39,16 +39,16 @@ LOGISTIC = LogisticRegression().fit(PAST_X, PAST.y)
 IN_PRODUCTION = {
     "random forest": FOREST,
     "logistic regression": LOGISTIC,
-    "histogram boosting": clone(UNFITTED["histogram boosting"]).fit(PAST_X, PAST.y),
-    "lightgbm": lightgbm.LGBMClassifier(n_estimators=10, verbose=-1).fit(PAST_X, PAST.y),
+    "histogram boosting": fresh(UNFITTED["histogram boosting"]).fit(PAST_X, PAST.y),
+    "lightgbm": fresh(lightgbm.LGBMClassifier(n_estimators=10, verbose=-1)).fit(PAST_X, PAST.y),
     "xgboost": xgboost.XGBClassifier(n_estimators=10, n_jobs=1).fit(PAST_X, PAST.y),
     "ties": KNeighborsClassifier(4).fit(PAST_X, PAST.y),
-    "another threshold": FixedThresholdClassifier(
-        FrozenEstimator(LOGISTIC), threshold=0.35, response_method="predict_proba"
+    "another threshold": FixedThresholdClassifier(FrozenEstimator(LOGISTIC))
+    .set_params(threshold=0.35, response_method="predict_proba")
+    .fit(PAST_X, PAST.y),
+    "other scale": RandomForestClassifier(
+        10, class_weight={0: 1, 1: 20}, max_depth=3, random_state=0
     ).fit(PAST_X, PAST.y),
-    "other scale": RandomForestClassifier(10, class_weight={0: 1, 1: 20}, max_depth=3).fit(
-        PAST_X, PAST.y
-    ),
 }
 
 
@@ -89,7 +89,7 @@ def test_columns_are_found_by_name():
 
 
 def test_three_classes_in_words():
-    init = clone(FOREST).fit(PAST_X, three(PAST))
+    init = fresh(FOREST).fit(PAST_X, three(PAST))
     clf = fitted(X, y=three(DATA), init=init)
     assert (own_point(clf).predict(FRESH_X) == init.predict(FRESH_X)).all()
     assert clf.predict_proba(FRESH_X).sum(1) == pytest.approx(1.0)
@@ -174,7 +174,7 @@ def test_a_network_and_a_booster_are_not_trained_either():
 
 
 def test_polars_and_arrays():
-    init = clone(LOGISTIC).fit(PAST_X.to_numpy(), PAST.y)
+    init = fresh(LOGISTIC).fit(PAST_X.to_numpy(), PAST.y)
     clf = fitted(X.to_numpy(), init=init)
     assert (own_point(clf).predict(FRESH_X.to_numpy()) == LOGISTIC.predict(FRESH_X)).all()
     frames = [pl.from_pandas(table) for table in (X, FRESH_X)]
@@ -184,12 +184,12 @@ def test_polars_and_arrays():
 
 def test_a_clone_and_a_search_keep_the_fitted_model():
     clf = around(init=LOGISTIC, sensitive=["sex"])
-    assert clone(clf).init is LOGISTIC
+    assert fresh(clf).init is LOGISTIC
     whole = pd.concat([X, DATA.sensitive[["sex"]]], axis=1)
     search = GridSearchCV(clf, {"n_members": [3, 4]}, cv=2).fit(whole, DATA.y)
     assert search.best_estimator_.init is LOGISTIC
     frozen = [FrozenEstimator(LOGISTIC), FrozenEstimator(FOREST)]
-    search = GridSearchCV(clf, {"init": frozen}, cv=2, error_score="raise").fit(whole, DATA.y)
+    search = GridSearchCV(clf, {"init": frozen}, cv=2).fit(whole, DATA.y)
     assert search.best_params_["init"] in frozen
 
 
@@ -227,15 +227,15 @@ BAD = {
     ),
     "text": ("model.skops", "init must be a fitted classifier with predict_proba, .* got str"),
     "labels": (
-        clone(FOREST).fit(PAST_X, np.where(PAST.y == 1, "yes", "no")),
+        fresh(FOREST).fit(PAST_X, np.where(PAST.y == 1, "yes", "no")),
         r"init must know the classes \[0, 1\] of y, got \['no', 'yes'\]",
     ),
     "classes": (
-        clone(FOREST).fit(PAST_X, three(PAST)),
+        fresh(FOREST).fit(PAST_X, three(PAST)),
         r"init must know the classes \[0, 1\] of y, got \['fair', 'high', 'low'\]",
     ),
     "columns": (
-        clone(FOREST).fit(PAST_X[["merit_1"]], PAST.y),
+        fresh(FOREST).fit(PAST_X[["merit_1"]], PAST.y),
         r"init must take X as it is, got RandomForestClassifier, which fails on it \(.*; give a t",
     ),
     "failing": (lambda table: table["age"], "init must take X as it is, got <lambda>, .*'age'"),

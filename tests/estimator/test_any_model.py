@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -19,6 +19,7 @@ from tests.estimator.user_models import (
     UNFITTED,
     around,
     fitted,
+    fresh,
     mixed,
     pipeline,
     three,
@@ -132,7 +133,7 @@ def test_thresholds_by_group_clone_pickle_and_search():
     given = {"sensitive_features": FRESH.sensitive}
     again = pickle.loads(pickle.dumps(clf))
     assert (again.decide_all(NEW, **given) == clf.decide_all(NEW, **given)).all()
-    assert clone(clf).model.get_params() == LogisticRegression().get_params()
+    assert fresh(clf).model.get_params() == LogisticRegression().get_params()
     search = GridSearchCV(
         around(sensitive=["sex"]), {"model": [LogisticRegression(), Seen()]}, cv=2
     )

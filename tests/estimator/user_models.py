@@ -5,6 +5,7 @@ from typing import Any
 import lightgbm
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
@@ -65,6 +66,11 @@ def own_point(clf: APFExClassifier) -> APFExClassifier:
 def three(data: Any) -> np.ndarray:
     """Words for three classes."""
     return np.where(data.X["merit_1"] > 1, "high", np.where(data.y == 1, "fair", "low"))
+
+
+def fresh(model: Any) -> Any:
+    """An unfitted copy."""
+    return clone(model)
 
 
 NEW = mixed(FRESH)

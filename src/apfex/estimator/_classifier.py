@@ -534,7 +534,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         -----
         Networks and linear models give the scores of ``decision_function`` up to 1e-9; trees, and
         modules of yours, which count in float32, up to 1e-4. Modules of a class of your own, and
-        fronts around a classifier or a function of yours, are refused. Needs the package onnx: ``pip install "apfex[onnx]"``.
+        fronts around a classifier or a function of yours, are refused. Needs the package onnx:
+        ``pip install "apfex[onnx]"``.
         """
         check_is_fitted(self, "front_")
         return export_onnx(self.fitted_, self.point_, path, overwrite=overwrite)
@@ -543,7 +544,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         """An unfitted copy; a fitted ``init`` is shared, as a clone of it would not be fitted."""
         without: Any = copy.copy(self)
         without.init = None
-        made = BaseEstimator.__sklearn_clone__(without)
+        made: Any = BaseEstimator.__sklearn_clone__(without)
         made.init = self.init
         return made
 

@@ -60,7 +60,7 @@ class TextAsCategories:
         return X.assign(**found)
 
 
-def _is_text(column: pd.Series) -> bool:
+def _is_text(column: Any) -> bool:
     return pd.api.types.is_object_dtype(column) or pd.api.types.is_string_dtype(column)
 
 

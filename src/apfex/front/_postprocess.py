@@ -101,8 +101,9 @@ class _InitMember:
 
     model: InitModel
 
-    def member(self, _: int) -> nn.Module:
-        """The model."""
+    def member(self, index: int) -> nn.Module:
+        """The model, wherever it stands."""
+        del index
         return self.model
 
 

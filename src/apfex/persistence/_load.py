@@ -106,7 +106,7 @@ def _model(bundle: Bundle, user_modules: UserModules, user_models: UserModels) -
     encoder = _encoder(content["encoder"], features)
     if content["encoder"]["is"] == "models":
         found = content["encoder"], classes, bundle.files, modules.__getitem__
-        encoder = ModelEncoder(encoder, **models_from_dict(*found, user_models))
+        encoder = ModelEncoder(_tables(encoder), **models_from_dict(*found, user_models))
     _check_columns(features, encoder)
     counted = _unpack(content["counted"])
     points = [_point(one, counted, modules[one["module"]]) for one in content["points"]]
@@ -145,6 +145,12 @@ def _encoder(stored: Mapping[str, Any], features: Features) -> Encoder:
     if stored["is"] != "numbers":
         raise CorruptModelError(f"no encoder is {stored['is']!r}")
     return NumericColumns(features.inputs)
+
+
+def _tables(encoder: Encoder) -> TableEncoders:
+    if not isinstance(encoder, TableEncoders):
+        raise CorruptModelError("what the group is told from is no table")
+    return encoder
 
 
 def _table_encoder(text: str, family: str) -> TableEncoder:
