@@ -216,10 +216,11 @@ def _with_those_that_stay(
 ) -> list[Candidate]:
     """The chosen ones and the user's own model, dominated or not, if there is room for two."""
     staying = [c for c in candidates if c.stays and settings.n_points > 1]
+    if not staying:
+        return chosen
     others = [c for c in chosen if not any((c.values == s.values).all() for s in staying)]
     room = replace(settings, n_points=settings.n_points - len(staying))
-    found = [*_thin(others, room), *staying] if staying else chosen
-    return sorted(found, key=lambda c: tuple(c.values))
+    return sorted([*_thin(others, room), *staying], key=lambda c: tuple(c.values))
 
 
 def _point(
