@@ -140,7 +140,7 @@ BAD = {
     "patience of rules": ({"patience": 3}, "patience must be None for rules, got 3"),
     "bins by labels": ({"bins": "tree", "validation": "cross"}, "bins must not be 'tree'"),
     "unknown search": ({"search": "grid"}, r"search must be one of .*, got 'grid'"),
-    "no module": ({"init": "model.pt"}, "init must be a fitted torch.nn.Module or None, got str"),
+    "no module": ({"init": "model.pt"}, "init must be a fitted classifier .* or None, got str"),
 }
 
 
