@@ -72,6 +72,10 @@ def test_what_models_are_ranked_by_reaches_the_classifier(apfex, table, tmp_path
     for words in ("'scoring': 'f1'", "'selection_rate': 0.2", "'n_jobs': 3"):
         assert words in said
     assert "'group_thresholds': True" in apfex(*arguments, "--group-thresholds").err
+    said = apfex(*arguments, "--class-weight", "positive=5").err
+    assert "'class_weight': {1: 5.0, 0: 1.0}" in said
+    assert "'model': 'auto'" in said
+    assert "'class_weight': 'balanced'" in apfex(*arguments, "--class-weight", "balanced").err
 
 
 def test_models_that_see_or_decide_by_the_group_need_it_at_predict(apfex, table, tmp_path):
@@ -159,6 +163,10 @@ BAD = {
     (*COLUMNS, "--cost", "false_postive=5"): "there is no 'false_postive'; did you mean 'false_p",
     (*COLUMNS, "--cost", "false_positive=0"): "--cost must be a number above 0 for false_positive",
     (*COLUMNS, "--cost", "false_positive=2", "--scoring", "f1"): "ranked by one of the two",
+    (*COLUMNS, "--class-weight", "even"): "--class-weight must be balanced, or such as positive=5",
+    (*COLUMNS, "--class-weight", "postive=5"): "there is no 'postive'; did you mean 'positive'",
+    (*COLUMNS, "--class-weight", "positive=0"): "--class-weight must be a number above 0 for posi",
+    (*COLUMNS, "--class-weight", "balanced", "--cost", "false_positive=2"): "with --cost: both say",
     (*COLUMNS, "--threads", "0"): "Invalid value for '--threads'",
     (*COLUMNS, "--sheet", "data"): "--sheet is for Excel files, got 'data'",
     (*COLUMNS, "--positive", "hired,fired"): "--positive 'fired' is no value of hired; did you",

@@ -18,16 +18,20 @@ from apfex.metrics import accuracy, dp_gap
 BIG = make_biased(n=6000, random_state=3)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_small_table_of_noise_does_not_fool_itself(seed):
-    rng = np.random.default_rng(seed)
-    X, y = rng.normal(size=(240, 12)), rng.integers(0, 2, 240)
-    group = rng.integers(0, 2, 240)
-    clf = APFExClassifier(max_gap=1.0, random_state=seed, epochs=60)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # all points may be trivial, and told so
-        clf.fit(X, y, sensitive_features=group)
-    assert min(point.error for point in clf.front_) > 0.38  # in-sample it would be far below
+def test_a_small_table_of_noise_does_not_fool_itself():
+    best = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(240, 12)), rng.integers(0, 2, 240)
+        group = rng.integers(0, 2, 240)
+        clf = APFExClassifier(max_gap=1.0, random_state=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # all points may be trivial, and told so
+            clf.fit(X, y, sensitive_features=group)
+        best.append(min(point.error for point in clf.front_))
+    # The best of many rules is .03 to .05 below one decision for everybody, by any kind of model,
+    # and a single table may show .40; in-sample it would be far below.
+    assert np.mean(best) > 0.42
 
 
 def test_on_small_tables_all_rows_choose_and_on_large_ones_some():

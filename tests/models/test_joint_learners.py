@@ -9,7 +9,8 @@ import xgboost
 from sklearn.metrics import log_loss
 from tests.models.rows import QUICK, make_joint_rows, torch_threads
 
-from apfex.models import JointTrees, TreeLearner, TreeSettings
+from apfex.models import JointTrees, TreeLearner, TreeSettings, _joint_learners
+from apfex.models._trees import fit_booster
 
 SHAPES = [(2, 2), (1, 2), (4, 2), (2, 3), (3, 3)]
 
@@ -185,3 +186,21 @@ def test_probabilities_are_in_the_type_of_the_inputs():
     assert isinstance(model, JointTrees)
     assert model(rows.x.double()).dtype == torch.float64
     assert model(rows.x[:0]).shape == (0, 4)
+
+
+def test_growing_stops_where_the_loss_of_other_rows_does():
+    rows = make_joint_rows()
+    noise = torch.randint(4, (len(rows.x),), generator=torch.Generator().manual_seed(0))
+    patient = replace(QUICK, n_estimators=60, early_stopping_rounds=3)
+    grown = []
+
+    def count(settings, *rest):
+        booster, losses = fit_booster(settings, *rest)
+        grown.append(len(losses))
+        return booster, losses
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_joint_learners, "fit_booster", count)
+        models, _ = fit(replace(rows, targets=noise), patient)
+    assert max(grown) < 30
+    assert max(rounds_of(models, "label")) <= min(grown)

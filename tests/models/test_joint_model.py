@@ -8,9 +8,13 @@ import torch
 from apfex.models import (
     ColumnsLearner,
     JointRows,
+    JointTrees,
     TrainingSettings,
+    TreeLearner,
+    TreeSettings,
     _joint_model,
     fit_joint_model,
+    mixture_gain,
     network_learners,
 )
 
@@ -111,3 +115,24 @@ def test_every_learner_reports_its_steps():
     learners, steps = network_learners((4,), TrainingSettings(epochs=3)), []
     fit_joint_model(make_rows(), learners, lambda: steps.append(1))
     assert len(steps) == sum(learner.steps for learner in learners) == 6
+
+
+class TestMixture:
+    def test_the_gain_is_what_others_save_beside_the_first(self):
+        rows = make_rows(n=600, crossed=True)
+        linear, network = network_learners((32,), TRAINING)
+        assert mixture_gain(rows, [linear, network]) > 0.1
+        assert mixture_gain(rows, [network]) == 0
+
+    def test_shares_are_told_by_kind(self):
+        rows = make_rows()
+        learners = [
+            ColumnsLearner(network_learners((), TRAINING)[0], 0, 3),
+            ColumnsLearner(TreeLearner(TreeSettings.for_rows(240), ["q"] * 3, 4), 0, 3),
+        ]
+        model, _ = fit_joint_model(rows, learners)
+        told = model.mixture()
+        assert told.keys() <= {"linear", "boosting"}
+        assert sum(told.values()) == pytest.approx(1)
+        trees = [m for m in model.models if isinstance(m.model, JointTrees)]
+        assert ("boosting" in told) == bool(trees)
