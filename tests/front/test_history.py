@@ -67,6 +67,6 @@ def test_rounds_after_a_member_has_stopped_are_not_told():
     clf.fit(DATA.X, DATA.y, sensitive_features=DATA.sensitive)
     assert clf.history_ is not None
     lengths = clf.history_.groupby("member").size()
-    assert lengths.nunique() > 1
+    assert lengths.min() < 20
     for point in clf.front_:
         assert lengths[point.member] >= point.epoch

@@ -213,8 +213,8 @@ def test_a_bound_is_kept_where_the_plain_member_breaks_it(c):
     assert right[1] > rows.y.bincount().max() / 600 + 0.1
     assert trace is not None
     frame = trace.to_frame()
-    assert frame.query("member == 1")["weight1"].max() > 0  # what the constraint step gave
-    assert (frame.query("member == 0")["weight1"] == 0).all()
+    assert (frame["weight1"] == 0).all()  # nobody weighs the gap: it is the bound that counts
+    assert frame.query("member == 1")["slack"].iloc[0] > 0
     assert frame.query("member == 0")["slack"].isna().all()
 
 

@@ -57,9 +57,9 @@ class Explorer:
     Attributes
     ----------
     trace : History
-        Error and gaps, the weights of their gradients (those of the constraint step among them),
-        which strategy decided, the length of the direction, omega (0: Pareto-stationary) and by
-        how much bounds were missed. NaN for members that have stopped.
+        Error and gaps, their weights (without what the constraint step adds), which strategy
+        decided, the length of the direction, omega (0: Pareto-stationary) and by how much bounds
+        were missed. NaN for members that have stopped.
 
     Examples
     --------
@@ -155,9 +155,10 @@ class Explorer:
         self._known = seen.nan_to_num(torch.nan, 0.0)  # a gap that nobody can tell
         weights, choice = self._weigh(losses.nan_to_num(0.0, 0.0), gramian, explores)
         multipliers, slack = self._bend(weights, gramian, done)
-        weights = torch.cat([weights[:, :1], weights[:, 1:] + multipliers], 1)
-        self._record(losses, gramian, weights, choice, slack, members)
-        return weights if members is None else weights[members]
+        bent = torch.cat([weights[:, :1], weights[:, 1:] + multipliers], 1)
+        length = direction_length(gramian, bent)
+        self._record(losses, gramian, weights, choice, length, slack, members)
+        return bent if members is None else bent[members]
 
     def _spread(self, part: Tensor, members: Tensor) -> Tensor:
         """Of all members; zeros for those that have stopped."""
@@ -232,10 +233,10 @@ class Explorer:
         gramian: Tensor,
         weights: Tensor,
         choice: Tensor,
+        length: Tensor,
         slack: Tensor | None,
         members: Tensor | None,
     ) -> None:
-        length = direction_length(gramian, weights)
         losses = losses.nan_to_num(torch.nan, torch.nan)
         if members is not None:  # nothing is told of those that have stopped
             stopped = torch.ones_like(length, dtype=torch.bool).index_fill(0, members, False)
