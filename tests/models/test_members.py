@@ -10,7 +10,6 @@ from tests.models.test_training import final_scores, make_rows
 from apfex.models import (
     Aims,
     MemberGradient,
-    MemberLosses,
     MemberSchedule,
     StackedMLP,
     TrainingRows,
@@ -18,6 +17,7 @@ from apfex.models import (
     spread_aims,
     train_population,
 )
+from apfex.models._member_losses import MemberLosses
 from apfex.objectives import FairnessLoss
 from apfex.relaxations import identity_step, tanh_step
 from apfex.strategies import AdaptiveSwitch, Decision, EqualWeights
