@@ -49,7 +49,7 @@ def test_members_are_dealt_to_several_strategies():
     clf = fitted(model="boosting", strategy=["pcp", "fixed"], n_points=100)
     assert clf.history_ is not None
     for member, own in clf.history_.groupby("member"):
-        last = "EqualWeights" if member % 2 else "ConeProjection"
+        last = "EqualWeights" if int(str(member)) % 2 else "ConeProjection"
         assert own["strategy"].iloc[-1] == last
 
 
