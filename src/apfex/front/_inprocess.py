@@ -43,6 +43,8 @@ from apfex.relaxations import tanh_step
 
 _COLLAPSED = 0.9
 """Share of constant members from which on a population counts as collapsed."""
+_FEWEST = 3
+"""Members that a population has at least."""
 _ROUNDS, _FASTER = 20, 3.0
 """Rounds on top of the base ensemble, and how much larger their steps are."""
 
@@ -228,7 +230,7 @@ def _warn_collapsed(found: SearchResult, settings: SearchSettings, aims: Aims) -
     """Say that nearly all members that weigh gaps are constant, where the plain one is not."""
     last = {candidate.member: candidate.trivial for candidate in found.candidates}
     others = [trivial for member, trivial in last.items() if aims.weights[member].any()]
-    if last.get(0, True) or not others or sum(others) < _COLLAPSED * len(others):
+    if last.get(0, True) or len(others) < _FEWEST or sum(others) < _COLLAPSED * len(others):
         return
     names = ", ".join(dict.fromkeys(type(strategy).__name__ for strategy in settings.strategies))
     warnings.warn(
