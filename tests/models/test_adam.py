@@ -91,7 +91,7 @@ from apfex.models import (
 )
 rows = TrainingRows(torch.randn(64, 3), torch.arange(64) % 2, torch.arange(64)[None] % 4, (4,))
 for population in (StackedMLP(3, 1, (4,), 2, 0), StackedModules(nn.Linear, 3, 1, 2, 0)):
-    train_population(population, spread_aims(("dp",), 2), rows, TrainingSettings(epochs=1))
+    train_population(population, rows, TrainingSettings(epochs=1), aims=spread_aims(("dp",), 2))
 sys.exit("torch._dynamo" in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -10,7 +11,6 @@ from tests.models.test_training import final_scores, make_rows
 from apfex.models import (
     Aims,
     MemberGradient,
-    MemberLosses,
     MemberSchedule,
     StackedMLP,
     TrainingRows,
@@ -18,6 +18,7 @@ from apfex.models import (
     spread_aims,
     train_population,
 )
+from apfex.models._member_losses import MemberLosses
 from apfex.objectives import FairnessLoss
 from apfex.relaxations import identity_step, tanh_step
 from apfex.strategies import AdaptiveSwitch, Decision, EqualWeights
@@ -131,7 +132,7 @@ def test_first_aims_then_strategies():
         torch.testing.assert_close(driven(scores, rows), expected)
     frame = driven.trace.to_frame()
     assert frame.query("member == 1")["strategy"].tolist() == ["aim"] * 6 + ["OnlyGaps"] * 4
-    assert frame["step"].max() == 9
+    assert frame["step"].to_numpy().max() == 9
 
 
 @pytest.mark.parametrize("epochs", [1, 2, 3, 5, 12, 24, 67])
@@ -154,7 +155,7 @@ def test_every_strategy_trains_networks(name, c):
     assert trace is not None
     frame = trace.to_frame()
     assert len(frame) == 60  # a row for each epoch and member
-    assert (frame.query("step < 12")["strategy"] == "aim").all()
+    assert set(frame.query("step < 12")["strategy"]) == {"aim"}
     assert "aim" not in set(frame.query("step >= 12")["strategy"])
     assert frame[["loss0", "loss1", "weight2", "direction_norm", "omega"]].notna().to_numpy().all()
 
@@ -213,9 +214,9 @@ def test_a_bound_is_kept_where_the_plain_member_breaks_it(c):
     assert right[1] > rows.y.bincount().max() / 600 + 0.1
     assert trace is not None
     frame = trace.to_frame()
-    assert (frame["weight1"] == 0).all()  # nobody weighs the gap: it is the bound that counts
-    assert frame.query("member == 1")["slack"].iloc[0] > 0
-    assert frame.query("member == 0")["slack"].isna().all()
+    assert set(frame["weight1"]) == {0.0}  # nobody weighs the gap: it is the bound that counts
+    assert frame.query("member == 1")["slack"].to_numpy().max() > 0
+    assert np.isnan(frame.query("member == 0")["slack"].to_numpy()).all()
 
 
 def test_who_has_stopped_is_not_told_of_and_the_others_go_on_as_before():

@@ -176,10 +176,11 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         Which models the rules share, and how much each of them counts, such as
         ``{"boosting": 0.7, "linear": 0.3}``. None with ``search="inprocess"``.
     history_ : pandas.DataFrame or None
-        How the rules of the front came about: a row per ``member`` and step, in the columns of
-        :meth:`apfex.history.History.to_frame`. Losses are the expected error and the gaps (of soft
-        decisions on the training rows); weights are fixed, so there is no choice of a strategy.
-        None with ``search="inprocess"``.
+        How the points of the front came about: a row per ``member`` and step of rules, epoch of
+        networks or round of trees (means of several from 300 on), in the columns of
+        :meth:`apfex.history.History.to_frame`. Losses are the expected error, or the cross-entropy
+        of models, and the gaps of soft decisions on the training rows; ``strategy`` is what
+        decided ("aim": the member's own aim).
     fitted_ : Fitted
         All of it as one record: front, encoder, classes, groups, history and features.
     classes_, n_features_in_, feature_names_in_
@@ -353,7 +354,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def history_(self) -> pd.DataFrame | None:
-        """How the rules of the front came about; None where points are models of their own."""
+        """How the points of the front came about, step by step."""
         return self.fitted_.history
 
     def select(

@@ -28,6 +28,7 @@ from apfex.front._progress import Show, progress
 from apfex.front._rows import Rows, ValidationRows, encode, fit_encoders, split
 from apfex.front._settings import SearchSettings
 from apfex.models import (
+    Aims,
     BoostedMembers,
     MemberGradient,
     MemberSchedule,
@@ -42,6 +43,8 @@ from apfex.relaxations import tanh_step
 
 _COLLAPSED = 0.9
 """Share of constant members from which on a population counts as collapsed."""
+_FEWEST = 3
+"""Members that a population has at least."""
 _ROUNDS, _FASTER = 20, 3.0
 """Rounds on top of the base ensemble, and how much larger their steps are."""
 _LEAST_WEIGHT = 2.0
@@ -55,7 +58,7 @@ def search_members(rows: Rows, settings: SearchSettings, seed: int) -> SearchRes
     check_measurable(validation, settings.criteria)
     search = _search_trees if settings.has_trees else _search_networks
     found = search(rows, (train, chosen), validation, settings, seed)
-    _warn_collapsed(found, settings)
+    _warn_collapsed(found, settings, settings.aims(len(rows.groupings)))
     return found
 
 
@@ -229,15 +232,15 @@ class _Ensembles:
         return self._going
 
 
-def _warn_collapsed(found: SearchResult, settings: SearchSettings) -> None:
-    """Say that nearly all members are constant, where the plain one is not."""
+def _warn_collapsed(found: SearchResult, settings: SearchSettings, aims: Aims) -> None:
+    """Say that nearly all members that weigh gaps are constant, where the plain one is not."""
     last = {candidate.member: candidate.trivial for candidate in found.candidates}
-    others = [trivial for member, trivial in last.items() if member]
-    if last.get(0, True) or not others or sum(others) < _COLLAPSED * len(others):
+    others = [trivial for member, trivial in last.items() if aims.weights[member].any()]
+    if last.get(0, True) or len(others) < _FEWEST or sum(others) < _COLLAPSED * len(others):
         return
     names = ", ".join(dict.fromkeys(type(strategy).__name__ for strategy in settings.strategies))
     warnings.warn(
-        f"{sum(others)} of {len(others)} members that were to close gaps have become constant: "
+        f"{sum(others)} of {len(others)} members that weigh gaps have become constant: "
         f"under strategy {names} the gaps outweigh the error. Use another strategy ('fixed' keeps "
         "to the aims of the members), fewer epochs, or search='postprocess'.",
         NearConstantWarning,

@@ -22,7 +22,6 @@ from apfex.models._joint_model import (
 )
 from apfex.models._label_columns import InitModel, LabelColumnsLearner, LabelColumnsModel
 from apfex.models._member_gradient import MemberGradient, MemberSchedule
-from apfex.models._member_losses import MemberLosses
 from apfex.models._rows import JointRows, TrainingRows
 from apfex.models._rule_model import RuleModel, rule_scores, rules_at_rate
 from apfex.models._rule_problem import RuleProblem

@@ -111,7 +111,7 @@ class MemberGradient:
     >>> gradient = MemberGradient(aims, [AdaptiveSwitch()], schedule, 1, identity_step, "rms")
     >>> gradient(torch.tensor([[0.0, 0.0, 2.0, 2.0]] * 2), rows).round(decimals=2)
     tensor([[ 0.1200, -0.1200,  0.2200, -0.0300],
-            [ 0.0600, -0.1900,  0.2500,  0.0000]])
+            [ 0.0600, -0.1900,  0.2500, -0.0000]])
     """
 
     def __init__(

@@ -95,7 +95,7 @@ class MemberLosses:
     >>> losses = MemberLosses(("dp",), 1, 1, identity_step, "rms")
     >>> rows = TrainingRows(torch.zeros(2, 1), torch.tensor([0, 1]), torch.tensor([[0, 1]]), (2,))
     >>> losses.measure(torch.tensor([[0.0, 4.0]]), rows).losses.round(decimals=2)
-    tensor([[0.3600, 0.4800]])
+    tensor([[0.3600, 0.2400]])
     """
 
     def __init__(

@@ -1,0 +1,81 @@
+"""Members that strategies drive, as a user gets them."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from apfex import APFExClassifier, make_biased
+from apfex.front import NearConstantWarning, _candidates
+from apfex.strategies import Decision
+from apfex.strategies._named import STRATEGIES
+
+DATA = make_biased(500, random_state=0)
+
+
+def fitted(y=DATA.y, **settings):
+    clf = APFExClassifier(
+        ("dp", "tpr"),
+        search="inprocess",
+        **{"n_members": 6, "epochs": 10, "max_gap": 1.0, "random_state": 0, **settings},
+    )
+    return clf.fit(DATA.X, y, sensitive_features=DATA.sensitive)
+
+
+class OnlyGaps:
+    """All weight for the gaps, none for the error."""
+
+    def decide(self, view):
+        weights = torch.ones_like(view.losses)
+        weights[..., 0] = 0
+        return Decision(weights)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("model", ["linear", "boosting"])
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_every_strategy_finds_a_front(name, model, classes):
+    y = DATA.y if classes == 2 else DATA.y + (np.arange(len(DATA.y)) % 5 == 0)
+    clf = fitted(y, model=model, strategy=name, learning_rate=0.2)
+    assert not clf.front_[0].trivial
+    assert clf.predict(DATA.X).shape == (500,)
+    assert clf.history_ is not None
+    assert "aim" in set(clf.history_["strategy"])
+    assert len(set(clf.history_["strategy"])) > 1
+
+
+def test_members_are_dealt_to_several_strategies():
+    clf = fitted(model="boosting", strategy=["pcp", "fixed"], n_points=100)
+    assert clf.history_ is not None
+    for member, own in clf.history_.groupby("member"):
+        last = "EqualWeights" if int(str(member)) % 2 else "ConeProjection"
+        assert own["strategy"].iloc[-1] == last
+
+
+@pytest.mark.parametrize("model", ["linear", "boosting"])
+@pytest.mark.parametrize("collapsed", [True, False])
+def test_a_population_that_collapses_says_so_once(monkeypatch, model, collapsed):
+    """Constant by the measure, as a collapse on purpose takes long: all but the plain member."""
+
+    def is_trivial(decisions, *_):
+        return torch.tensor([collapsed and 0 < member < 4 for member in range(len(decisions))])
+
+    monkeypatch.setattr(_candidates, "is_trivial", is_trivial)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        fitted(strategy=OnlyGaps(), model=model)
+    found = [str(one.message) for one in said if "have become constant" in str(one.message)]
+    assert len(found) == collapsed
+    if collapsed:
+        assert found[0].startswith("3 of 3 members that weigh gaps have become constant")
+        assert "OnlyGaps" in found[0]
+        assert "search='postprocess'" in found[0]
+
+
+def test_by_default_it_does_not_collapse():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NearConstantWarning)
+        clf = fitted(n_members=16, n_points=100, epochs=24)
+    assert sum(point.trivial for point in clf.front_) <= 1
+    assert len(clf.front_) > 4
