@@ -133,7 +133,7 @@ def _check_class_weight(given: APFExClassifier) -> None:
         wrong = {
             label: weight
             for label, weight in weights.items()
-            if not (isinstance(weight, Real) and 0 < weight < float("inf"))
+            if not (isinstance(weight, Real) and 0 < float(weight) < np.inf)
         }
         if wrong or not weights:
             found = wrong or dict(weights)

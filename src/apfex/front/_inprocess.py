@@ -126,6 +126,7 @@ def _search_trees(
         trees,
         n_estimators=_ROUNDS,
         learning_rate=min(1.0, _FASTER * trees.learning_rate),
+        subsample=1.0,
         min_child_weight=_LEAST_WEIGHT,
         reg_lambda=1.0,
     )
