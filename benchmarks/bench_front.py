@@ -37,7 +37,8 @@ every point has fewer: ExponentiatedGradient 4 bounds, networks 8 weights and th
 GridSearch hands out up to 16 of its grid. For "both" a rival that takes one criterion at a time is
 given the union of its points for dp and for tpr, up to twice as many as ours. Where folds are
 pooled, points are matched by the bound or weight that was asked for; ours, and those of a grid, by
-their place along the front (for "both": by 16 pairs of bounds given to ``select``).
+their place along the front (for "both": by the least of the error and gaps with 16 pairs of
+weights, on the figures that the front itself shows).
 
 **Score.** Hypervolume of (error, gap), or of (error, dp gap, tpr gap), on test rows up to (error of
 the best constant decision, 0.5, ...), as a share of that box. Groups with fewer than 10 positives

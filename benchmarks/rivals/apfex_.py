@@ -17,8 +17,8 @@ from apfex.estimator import APFExClassifier
 from rivals.common import BOUNDS, Handed, Method, Part, mark
 
 CRITERIA = {"dp": "dp", "tpr": "tpr", "eo": "equalized_odds", "both": ("dp", "tpr")}
-PAIRS = tuple(product((0.03, 0.08, 0.2, 1.0), repeat=2))
-"""Bounds on the dp gap and on the tpr gap, by which fronts of different folds are matched."""
+TRADES = tuple(product((0.0, 0.05, 0.2, 0.8), repeat=2))
+"""What the dp gap and the tpr gap count beside the error, by which fronts of folds are matched."""
 DEFAULT = "APFEx"
 
 
@@ -35,8 +35,7 @@ def ours(*, slow: bool = False, **given: Any) -> Method:
             within = {bound: decided[place_within(fitted, bound)] for bound in BOUNDS}
             asked = None
             if problem == "both":
-                pairs = ({"dp": dp, "tpr": tpr} for dp, tpr in PAIRS)
-                asked = [decided[place_within(fitted, pair)] for pair in pairs]
+                asked = [decided[best_trade(fitted, *trade)] for trade in TRADES]
             yield problem, Handed([*decided], within, asked)
 
     return method
@@ -55,6 +54,12 @@ def place_within(fitted: APFExClassifier, bound: float | dict[str, float]) -> in
         names = fitted.front_[0].gaps
         bounds = bound if isinstance(bound, dict) else dict.fromkeys(names, bound)
         return fitted.front_.first_choice(bounds, None)
+
+
+def best_trade(fitted: APFExClassifier, dp: float, tpr: float) -> int:
+    """The point with the least error and weighted gaps, by the figures of the front."""
+    values = [p.error + dp * p.gaps["dp"].gap + tpr * p.gaps["tpr"].gap for p in fitted.front_]
+    return int(np.argmin(values))
 
 
 def own_joint(

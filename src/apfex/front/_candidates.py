@@ -38,7 +38,7 @@ class Candidate:
     values: np.ndarray
     """Loss (error, balanced error, cost, ...) and gaps on the validation rows, all finite."""
     ranks: np.ndarray
-    """The same, by which it is compared with others: of rows that need not be the same."""
+    """The same on resamples [r, 1 + criteria] of the rows that it is compared with others by."""
     trivial: bool
     snapshot: HasMembers
     stays: bool = False
@@ -113,10 +113,10 @@ class Evaluation:
     ) -> list[Candidate]:
         """Those with finite scores [b] and measurable gaps, at their epochs [b].
 
-        ``ranks`` [b, 1 + criteria] compare them; the values themselves by default.
+        ``ranks`` [r, b, 1 + criteria] compare them; the values themselves by default.
         """
-        ranks = self.values if ranks is None else ranks
-        is_finite = is_finite & np.isfinite(self.values).all(1) & np.isfinite(ranks).all(1)
+        ranks = self.values[None] if ranks is None else ranks
+        is_finite = is_finite & np.isfinite(self.values).all(1) & np.isfinite(ranks).all((0, 2))
         small = self.decisions.to(torch.int16).cpu().numpy()
         return [
             Candidate(
@@ -124,7 +124,7 @@ class Evaluation:
                 int(epochs[member]),
                 small[member],
                 self.values[member],
-                ranks[member],
+                ranks[:, member],
                 bool(self.trivial[member]),
                 snapshot,
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import final
@@ -49,6 +49,8 @@ from apfex.models import (
 
 _TRUSTED_ROWS = 200.0
 """With so many rows of a group and label, their own labels count as much as what all rows tell."""
+_RESAMPLES = 20
+"""Of the training rows, by which rules are compared."""
 
 
 def search_rules(rows: Rows, settings: SearchSettings, seed: int) -> SearchResult:
@@ -78,7 +80,7 @@ def search_rules(rows: Rows, settings: SearchSettings, seed: int) -> SearchResul
         look = slice(start, start + b)
         taken, is_finite = explored.steps[look].numpy(), np.full(b, fitted.is_finite())
         rule_set = RuleSet(fitted.model, rules[look])
-        candidates += evaluated.part(look).candidates(taken, rule_set, is_finite, ranks[look])
+        candidates += evaluated.part(look).candidates(taken, rule_set, is_finite, ranks[:, look])
     if fitted.starts_from_init:
         candidates = [c for c in candidates if c.member]  # the first one is in its place
         candidates += fitted.init_candidate(rows, parts[1], validation)
@@ -172,29 +174,49 @@ class _JointFit:
             selection_rate=self.settings.positive_rate,
             trusted_rows=_TRUSTED_ROWS,
             seed=self.seed,
+            trace=part is None,
         )
 
     def ranks(self, rules: Tensor, rows: ValidationRows) -> np.ndarray:
-        """Loss and gaps [b, 1 + criteria] on the training rows, by models that had not seen them.
+        """Loss and gaps [r, b, 1 + criteria] on the training rows, by models that did not see them.
 
-        What few rows of a group and label tell of a gap is shrunken towards what the models know.
+        On resamples of the rows, to tell which rule may be best on others like these. What few rows
+        of a group and label tell of a gap is shrunken towards what the models know.
         """
+        predictions, scoring = self.predictions, self.settings.scoring
+        decisions = decisions_of(rule_scores(rules, predictions.probabilities))
+        of_rows, shares = scoring.row_losses(decisions, rows), predictions.shares().double()
+        fixed = None if of_rows is not None else scoring.losses(decisions, rows)
+        gaps = self._resampled_gaps(decisions, rows)
+        found = []
+        for times in _resamples(len(shares), self.seed).to(shares):
+            weight = times * shares
+            losses = fixed if of_rows is None else of_rows @ (weight / weight.sum())
+            assert losses is not None
+            found.append(torch.cat([losses.unsqueeze(1), gaps(times)], 1))
+        return torch.stack(found).cpu().numpy()
+
+    def _resampled_gaps(
+        self, decisions: Tensor, rows: ValidationRows
+    ) -> Callable[[Tensor], Tensor]:
+        """Gaps [b, criteria] of decisions [b, n] where each row counts so many times [n]."""
         criteria, predictions = self.settings.criteria, self.predictions
-        scores = rule_scores(rules, predictions.probabilities)
-        decisions = decisions_of(scores)
-        losses = self.settings.scoring.losses(decisions, rows).unsqueeze(1)
         if not criteria.names:
-            return losses.cpu().numpy()
+            return lambda _: predictions.shares().new_zeros(len(decisions), 0).double()
         problem = RuleProblem.of(
             predictions, criteria.rates, self.parents, trusted_rows=_TRUSTED_ROWS
         )
         hard = decisions.unsqueeze(1)
         if rows.is_multiclass:
             hard = hard == torch.arange(rows.n_classes, device=hard.device)[:, None]
-        counts = problem.counts(hard.to(problem.q))
+        hard = hard.to(problem.q)
         row = float((predictions.shares() ** 2).sum())  # one over Kish's effective number
-        gaps = criteria.gaps_of([found.double() for found in counts], row)
-        return torch.cat([losses, gaps], 1).cpu().numpy()
+
+        def gaps(times: Tensor) -> Tensor:
+            counts = problem.resampled(times).counts(hard)
+            return criteria.gaps_of([found.double() for found in counts], row)
+
+        return gaps
 
     def objectives(self, rows: Rows) -> list[str]:
         """Names of the error and of the gaps."""
@@ -270,6 +292,12 @@ class _JointFit:
         if self.settings.group_thresholds and rows.crossing is not None:
             q = given_groups(q, torch.from_numpy(rows.crossing.codes[part]).to(q.device))
         return q
+
+
+def _resamples(n: int, seed: int) -> Tensor:
+    """How often each of n rows counts in each resample (bootstrap by Poisson draws)."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.poisson(torch.ones(_RESAMPLES, n), generator=generator)
 
 
 def _parents(rows: Rows) -> list[np.ndarray]:

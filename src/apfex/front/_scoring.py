@@ -63,6 +63,23 @@ class Scoring:
             return 1 - class_recalls(decisions, y, rows.n_classes, weight).nanmean(1)
         return 1 - (decisions == y).double() @ (weight / weight.sum())
 
+    def row_losses(self, decisions: Tensor, rows: ValidationRows) -> Tensor | None:
+        """What each decision [b, n] is worth, so that the loss is their weighted mean.
+
+        None for a scorer, whose value is no mean over rows.
+        """
+        if self.scorer is not None:
+            return None
+        y = torch.from_numpy(rows.y).to(decisions.device)
+        if self.costs is not None:
+            return torch.from_numpy(self.costs).to(y.device)[y, decisions]
+        wrong = (decisions != y).double()
+        if self.name != "balanced_error":
+            return wrong
+        weight = torch.from_numpy(rows.weight).to(y.device)
+        shares = torch.bincount(y, weight, rows.n_classes) / weight.sum()
+        return wrong / (shares * (shares > 0).sum()).clamp_min(1e-12)[y]
+
     def without_inputs(self, rows: ValidationRows, favorable: int) -> tuple[float, int | None]:
         """Loss of the best decision that looks at nobody, one class for all rows, and the class.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from apfex.front._candidates import Candidate, SearchResult
 from apfex.front._front import Front, probabilities_in_chunks
 from apfex.front._inprocess import search_members
-from apfex.front._pareto_front import hypervolume, non_dominated
+from apfex.front._pareto_front import non_dominated
 from apfex.front._point import Point, gap_of
 from apfex.front._postprocess import search_rules
 from apfex.front._rows import Encoder, Rows
@@ -25,6 +26,10 @@ from apfex.rates import ConfusionCounts
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_LEAST_VOLUME = 1e-9
+"""What adds no more than this to the volume of a front is not on it."""
 
 
 @final
@@ -153,7 +158,8 @@ def make_front(found: SearchResult, settings: SearchSettings, favorable: int) ->
             f"{list(settings.criteria.names)} on the validation rows; lower learning_rate, or "
             "choose another criterion."
         )
-    chosen = _thin(_leading(candidates), _those_that_stay(candidates, settings), settings)
+    loss, code = settings.scoring.without_inputs(rows, favorable)
+    chosen = _choose(candidates, settings, loss)
     chosen.sort(key=lambda candidate: tuple(candidate.values))
     base = next((c for c in chosen if not c.trivial), chosen[0])
     before = rows.count(base.decisions, favorable)
@@ -161,7 +167,6 @@ def make_front(found: SearchResult, settings: SearchSettings, favorable: int) ->
         _point(candidate, found, settings, rows.count(candidate.decisions, favorable), before)
         for candidate in chosen
     ]
-    loss, code = settings.scoring.without_inputs(rows, favorable)
     return Front(
         points,
         settings.scoring.name,
@@ -172,47 +177,73 @@ def make_front(found: SearchResult, settings: SearchSettings, favorable: int) ->
     )
 
 
-def _leading(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Distinct non-dominated ones by rising error; the best trivial one, if none dominates it.
-
-    A trivial model pushes no other off the front: a constant has no gap at all.
-    """
-    trivial = sorted((c for c in candidates if c.trivial), key=lambda c: tuple(c.ranks))[:1]
-    others = [c for c in candidates if not c.trivial]
-    kept = _undominated(others)
-    if not kept:
-        return trivial
-    return kept + [c for c in _undominated(kept + trivial) if c.trivial]
-
-
-def _undominated(candidates: Sequence[Candidate]) -> list[Candidate]:
-    if not candidates:
-        return []
-    values = np.stack([candidate.ranks for candidate in candidates])
-    kept = np.flatnonzero(non_dominated(values))
-    kept = kept[np.unique(values[kept], axis=0, return_index=True)[1]]  # sorted by error
-    return [candidates[index] for index in kept]
-
-
-def _thin(
-    leading: Sequence[Candidate], staying: Sequence[Candidate], settings: SearchSettings
+def _choose(
+    candidates: Sequence[Candidate], settings: SearchSettings, worst_loss: float
 ) -> list[Candidate]:
-    """At most ``n_points``: those that stay, the most accurate one, and what adds most to them.
+    """At most ``n_points`` that new rows like these may put on the front; the best trivial one.
 
-    Others are taken one after the other, whichever adds most to the volume that those taken
-    dominate, in the loss and all gaps at once.
+    One after the other, whichever adds most to the volume that those taken dominate, in the loss
+    and all gaps at once, in the mean over the resamples by which candidates are compared: what
+    adds to none of them is dominated. A trivial model pushes no other off the front, as a constant
+    has no gap at all; it is shown where none of the others dominates it.
     """
-    pool = list(dict.fromkeys([*staying, *leading]))
-    if len(pool) <= settings.n_points:
-        return pool
-    values = np.stack([candidate.ranks for candidate in pool])
-    worst = values.max(0) + 0.1 * np.ptp(values, axis=0) + 1e-9
-    taken = list(dict.fromkeys(pool.index(c) for c in (*staying, leading[0])))
-    while len(taken) < settings.n_points:
-        rest = [place for place in range(len(pool)) if place not in taken]
-        volumes = [hypervolume(values[[*taken, place]], worst) for place in rest]
-        taken.append(rest[int(np.argmax(volumes))])
-    return [pool[place] for place in taken[: settings.n_points]]
+    trivial = sorted((c for c in candidates if c.trivial), key=_mean_rank)[:1]
+    others = _distinct([c for c in candidates if not c.trivial])
+    if not others:
+        return trivial
+    first = min(others, key=_mean_rank)
+    staying = list(dict.fromkeys([*_those_that_stay(others, settings), first]))
+    taken = staying[: settings.n_points]
+    ranks = np.stack([c.ranks for c in others], 1)  # [r, n, 1 + criteria]
+    worst = np.maximum(first.ranks.mean(0), [worst_loss, *[0.5] * (ranks.shape[2] - 1)]) + 1e-9
+    order = _by_volume(ranks, [others.index(c) for c in taken], worst, settings.n_points)
+    chosen = [others[place] for place in order]
+    room = len(chosen) < settings.n_points
+    return chosen + [c for c in trivial if room and not _is_dominated(c, chosen)]
+
+
+def _by_volume(ranks: np.ndarray, taken: Sequence[int], worst: np.ndarray, n: int) -> list[int]:
+    """Places of up to n candidates with ranks [r, b, m]: those taken, then what adds most volume.
+
+    What a candidate adds never grows as others come in, so only those are looked at again whose
+    old figure is the largest.
+    """
+    import moocore
+
+    found, dominated = list(taken), moocore.Hypervolume(ref=worst)
+
+    def volume(places: list[int]) -> float:
+        return sum(dominated(draw[places]) for draw in ranks) / len(ranks)
+
+    now = volume(found)
+    waiting = [(-np.inf, place) for place in range(ranks.shape[1]) if place not in found]
+    fresh = dict.fromkeys((place for _, place in waiting), -1)
+    while waiting and len(found) < n:
+        gain, place = heapq.heappop(waiting)
+        if fresh[place] == len(found):
+            if -gain <= _LEAST_VOLUME:
+                break
+            found.append(place)
+            now -= gain
+            continue
+        fresh[place] = len(found)
+        heapq.heappush(waiting, (now - volume([*found, place]), place))
+    return found
+
+
+def _distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Those that no other decides like; of equal ones the first."""
+    seen = {candidate.ranks.tobytes(): candidate for candidate in reversed(candidates)}
+    return list(reversed(seen.values()))
+
+
+def _mean_rank(candidate: Candidate) -> tuple[float, ...]:
+    return tuple(candidate.ranks.mean(0))
+
+
+def _is_dominated(candidate: Candidate, others: Sequence[Candidate]) -> bool:
+    values = np.stack([c.ranks.mean(0) for c in (candidate, *others)])
+    return not non_dominated(values)[0]
 
 
 def _those_that_stay(candidates: Sequence[Candidate], settings: SearchSettings) -> list[Candidate]:
@@ -221,9 +252,9 @@ def _those_that_stay(candidates: Sequence[Candidate], settings: SearchSettings) 
     Rather one that is within them by both measures: by the validation rows alone many are by luck.
     """
     limits = [settings.bounds.get(name, np.inf) for name in settings.criteria.names]
-    usable = [c for c in candidates if not c.trivial and (c.values[1:] <= limits).all()]
-    sure = [c for c in usable if (c.ranks[1:] <= limits).all()]
-    asked = sorted(sure or usable, key=lambda c: tuple(c.ranks))[:1]
+    usable = [c for c in candidates if (c.values[1:] <= limits).all()]
+    sure = [c for c in usable if (c.ranks.mean(0)[1:] <= limits).all()]
+    asked = sorted(sure or usable, key=_mean_rank)[:1]
     own = [c for c in candidates if c.stays and settings.n_points > 1]
     return list(dict.fromkeys([*asked, *own]))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import torch
@@ -98,6 +98,11 @@ class RuleProblem:
             parents=parents,
             rate=selection_rate,
         )
+
+    def resampled(self, times: Tensor) -> RuleProblem:
+        """The problem in which each row [n] counts so many times, for :meth:`counts`."""
+        counted = self.counted * times.to(self.counted)
+        return replace(self, counted=counted, totals=counted.sum(1).view_as(self.totals))
 
     def rules(self, moves: Tensor) -> Tensor:
         """Coefficients [b, j, k c] of rules that have moved by [b, j, f], at the rate asked for."""
