@@ -27,7 +27,7 @@ class Table:
     """A data set with its options, and how it is judged.
 
     Sensitive columns are no inputs, unless ``with_attributes``. ``for_slow``: slow methods run on
-    it; ``few_seeds``: all methods run on seeds 0 to 4 only.
+    it; ``few_seeds``: all methods run on seeds 0 to 2 only.
     """
 
     dataset: str

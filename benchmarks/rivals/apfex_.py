@@ -92,10 +92,10 @@ def own_joint(
 
 FORMS: dict[str, dict[str, Any]] = {
     DEFAULT: {},
-    "APFEx, trees": {"model": "boosting"},
+    "APFEx, trees": {"model": "boosting", "slow": True},
     "APFEx, networks": {"model": "mlp", "slow": True},
     "APFEx, linear": {"model": "linear", "slow": True},
     "APFEx, inprocess": {"search": "inprocess", "slow": True},
-    "APFEx, group thresholds": {"group_thresholds": True},
+    "APFEx, group thresholds": {"group_thresholds": True, "slow": True},
 }
 METHODS: dict[str, Method] = {name: ours(**given) for name, given in FORMS.items()}

@@ -41,7 +41,7 @@ def on_our_q(**given: Any) -> Joint:
 
 
 def linear_post(joint: Joint, *, group_known: bool = False) -> Method:
-    @mark(needs_attribute=group_known)
+    @mark(needs_attribute=group_known, slow=group_known)
     def method(rows: Part, test: Part, seed: int):  # noqa: ANN202
         seen, new, groups = joint(rows, test, seed)
         if group_known:
