@@ -133,7 +133,8 @@ class SearchSettings:
         if not self.criteria.names:
             return Aims((), torch.zeros(1, 0))
         limits = self.criteria.limits(self.bounds)
-        return spread_aims(self.criteria.rates, self.n_members, n_groupings, limits)
+        together = [self.criteria.rates_of(name) for name in self.criteria.names]
+        return spread_aims(self.criteria.rates, self.n_members, n_groupings, limits, together)
 
     @property
     def figures(self) -> tuple[str, ...]:

@@ -32,8 +32,9 @@ class Aims:
         For each of a groupings the weights of the gaps in r rates. A row of zeros without bounds
         is a plain model.
     relative : Tensor of shape [2, b, a * r] or None
-        Largest gaps as shares of those of the first member, when the search begins and when it
-        ends; ``inf`` where there is no bound.
+        Largest gaps as shares of what the first member has, when the search begins and when it
+        ends; ``inf`` where there is no bound. Of a member with several bounds: as shares of the
+        largest of these gaps.
     absolute : Tensor of shape [2, b, a * r] or None
         The same, as gaps.
 
@@ -83,10 +84,14 @@ class Aims:
         ``done`` is how much of the search is done, from 0 to 1.
         """
         found = torch.full_like(self.weights, torch.inf)
-        for given, unit in ((self.relative, plain), (self.absolute, 1.0)):
-            if given is not None:
-                now = torch.where(given[0].isfinite(), torch.lerp(*given, done), torch.inf)
-                found = torch.minimum(found, now * unit)
+        for given in (self.relative, self.absolute):
+            if given is None:
+                continue
+            mine = given[0].isfinite()
+            now = given[0] + done * (given[1] - given[0])
+            if given is self.relative:  # what is bounded together has the largest as its unit
+                now = now * torch.where(mine, plain.nan_to_num(0.0, 0.0), 0.0).amax(1, keepdim=True)
+            found = torch.where(mine, torch.minimum(found, now), found)
         return found.nan_to_num(torch.inf, torch.inf)
 
     def of_members(self, members: Tensor) -> Aims:
@@ -105,6 +110,7 @@ def spread_aims(
     n_members: int = 26,
     n_groupings: int = 1,
     limits: Sequence[float] | None = None,
+    criteria: Sequence[Sequence[RateName]] | None = None,
 ) -> Aims:
     """Spread members over the trade-offs between the error and the gaps.
 
@@ -118,14 +124,16 @@ def spread_aims(
     limits : sequence of r numbers, optional
         Bounds that are asked for; two of the members that have bounds sweep towards all of them at
         once. ``inf`` for a gap without one.
+    criteria : sequence of sequences of rates, optional
+        Rates whose gaps go together, as those of equalized odds; each by itself by default.
 
     Notes
     -----
-    Weights are Dirichlet(1, ..., 1) draws of (error, gaps), as in the paper's set sampling, evenly
-    spread over the faces of the simplex: the error alone, the error with each gap, the error with
-    all of them (a scrambled Sobol sequence). They are given beside an error of weight 1.
-    Other members have bounds: for each gap they sweep together from none of the plain member's gap
-    to all of it.
+    Weights are Dirichlet(1, ..., 1) draws of (error, criteria), as in the paper's set sampling,
+    evenly spread over the faces of the simplex: the error alone, the error with each criterion, the
+    error with all of them (a scrambled Sobol sequence). They are given beside an error of weight 1,
+    and shared by the gaps of a criterion. Other members have bounds: for each criterion they sweep
+    together from none of the plain member's gap to all of it.
 
     Examples
     --------
@@ -138,17 +146,21 @@ def spread_aims(
     """
     if n_members < 2:
         raise ValueError(f"n_members must be at least 2, got {n_members}.")
-    r = len(rates)
+    criteria = [[rate] for rate in rates] if criteria is None else criteria
+    # [criteria, rates]: which gaps a criterion is about
+    about = torch.tensor([[float(rate in own) for rate in rates] for own in criteria])
     n_limited = 2 if limits is not None and n_members >= 8 else 0
-    n_swept = (n_members - n_limited) // 3 // r
-    weights = _draws(n_members - n_limited - r * n_swept, r)
-    plain = weights.new_zeros(n_members - len(weights), r)
-    relative = torch.full((2, n_members, r), torch.inf)
-    absolute = torch.full((2, n_members, r), torch.inf)
-    for gap in range(r):
-        own = torch.arange(n_swept) + len(weights) + gap * n_swept
-        relative[0, own, gap] = torch.arange(n_swept) / max(1, n_swept)
-        relative[1, own, gap] = (torch.arange(n_swept) + 1) / max(1, n_swept)
+    n_swept = (n_members - n_limited) // 3 // len(about)
+    draws = _draws(n_members - n_limited - len(about) * n_swept, len(about))
+    weights = draws @ (about / about.sum(1, keepdim=True))
+    plain = weights.new_zeros(n_members - len(weights), len(rates))
+    relative = torch.full((2, n_members, len(rates)), torch.inf)
+    absolute = relative.clone()
+    for place, gaps in enumerate(about.bool()):
+        own = torch.arange(n_swept) + len(weights) + place * n_swept
+        share = torch.arange(n_swept + 1).unsqueeze(1) / max(1, n_swept)
+        relative[0, own] = torch.where(gaps, share[:-1], torch.inf)
+        relative[1, own] = torch.where(gaps, share[1:], torch.inf)
     if n_limited:
         high, low = _BELOW_LIMIT
         middle = (high + low) / 2
