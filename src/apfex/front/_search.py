@@ -194,7 +194,9 @@ def _choose(
     first = min(others, key=_mean_rank)
     staying = list(dict.fromkeys([*_those_that_stay(others, settings), first]))
     taken = staying[: settings.n_points]
-    ranks = np.stack([c.ranks for c in others], 1)  # [r, n, 1 + criteria]
+    draws = max(len(c.ranks) for c in others)  # a model of the user's has a single one
+    each = [np.broadcast_to(c.ranks, (draws, c.ranks.shape[1])) for c in others]
+    ranks = np.stack(each, 1)  # [r, n, 1 + criteria]
     worst = np.maximum(first.ranks.mean(0), [worst_loss, *[0.5] * (ranks.shape[2] - 1)]) + 1e-9
     order = _by_volume(ranks, [others.index(c) for c in taken], worst, settings.n_points)
     chosen = [others[place] for place in order]
