@@ -169,11 +169,11 @@ BAD = {
     ),
     "monotone": (
         {"model": LogisticRegression(), "monotone_constraints": {"merit_1": 1}},
-        "monotone_constraints must be None unless model is 'boosting'",
+        "monotone_constraints must be None unless model is 'auto' or 'boosting'",
     ),
     "failing": ({"model": Failing()}, r"model must be such .* got Failing, .*\(no idea\); put"),
     "wrong shape": ({"model": Odd()}, r"model must return probabilities of shape \[n, 2\]"),
-    "number": ({"model": 3}, "model must be of .* a classifier of scikit-learn's form, or a fac"),
+    "number": ({"model": 3}, "model must be .* a classifier of scikit-learn's form, or a fac"),
 }
 
 

@@ -12,7 +12,7 @@ from apfex import audit, metrics
 from apfex.front import Criteria, NumericColumns, Scoring
 from apfex.front._candidates import Candidate, SearchResult, evaluate
 from apfex.front._rows import ValidationRows
-from apfex.front._search import make_front
+from apfex.front._search import _by_volume, make_front
 from apfex.groups import make_groups
 from apfex.models import StackedMLP
 
@@ -105,15 +105,16 @@ def test_what_cannot_be_estimated_is_nan_not_zero():
     assert np.isnan(evaluate(nobody, validation, Criteria.of("ppv"), Scoring()).values[0, 1])
 
 
-def candidate(*values, trivial=False, decisions=None, member=0):
+def candidate(*values, trivial=False, decisions=None, member=0, ranks=None):
     snapshot = StackedMLP(1, 1, (), 40, seed=0)
-    return Candidate(member, 1, np.asarray(decisions), np.array(values), trivial, snapshot)
+    ranks = np.array([values] if ranks is None else ranks)
+    return Candidate(member, 1, np.asarray(decisions), np.array(values), ranks, trivial, snapshot)
 
 
 def chosen(candidates, **settings):
     """Which of the candidates are on the front, by their order in it."""
     n = 8
-    validation = make_validation(n=n)
+    validation = replace(make_validation(n=n), y=np.arange(n) % 2)  # a constant has an error of .5
     offered = [
         replace(one, member=place, decisions=np.arange(n) % 2)
         for place, one in enumerate(candidates)
@@ -135,7 +136,7 @@ def test_a_trivial_model_takes_no_other_off_the_front():
     assert chosen([constant, candidate(0.3, 0.0, trivial=True)]) == [constant]
 
 
-def test_thinning_is_even_and_keeps_what_the_bounds_choose():
+def test_thinning_keeps_the_most_accurate_and_what_the_bounds_choose():
     leading = [candidate(0.1 + i / 100, 0.5 - i / 100) for i in range(40)]
     for n_points in (1, 2, 5, 16):
         for bound in (0.0, 0.11, 0.333, 0.5):
@@ -143,9 +144,53 @@ def test_thinning_is_even_and_keeps_what_the_bounds_choose():
             assert len(kept) == len(set(map(id, kept))) == n_points
             within = [c for c in leading if c.values[1] <= bound]
             assert not within or within[0] in kept
+            assert n_points == 1 or leading[0] in kept
     kept = chosen(leading, n_points=5, bounds={})
-    assert kept[0] is leading[0]
-    assert kept[-1] is leading[-1]
+    losses = [0.1, *(c.values[0] for c in kept), 0.5]
+    assert max(np.diff(losses)) < 0.2  # spread over the whole front
+
+
+def test_what_is_worse_than_a_constant_is_shown_only_where_a_bound_asks_for_it():
+    good, useless = candidate(0.1, 0.3), candidate(0.6, 0.05)
+    assert chosen([good, useless], bounds={}) == [good]
+    assert chosen([good, useless], bounds={"dp": 0.1}) == [good, useless]
+
+
+def test_points_are_chosen_by_resamples_and_shown_by_the_validation_rows():
+    """One that leads in some resample stays, one that leads in none goes, whatever is shown."""
+    best = candidate(0.1, 0.3, ranks=[[0.1, 0.3], [0.1, 0.3]])
+    lucky = candidate(0.05, 0.01, ranks=[[0.2, 0.4], [0.2, 0.4]])
+    unsure = candidate(0.4, 0.4, ranks=[[0.2, 0.4], [0.2, 0.1]])
+    assert chosen([best, lucky, unsure], bounds={}) == [best, unsure]
+
+
+def _volume_of_two(points):
+    """What points [n, 2] dominate of the unit square: strip by strip."""
+    area, low = 0.0, 1.0
+    for x, y in sorted(map(tuple, points)):
+        area, low = area + max(0.0, 1 - x) * max(0.0, low - y), min(low, y)
+    return area
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_each_choice_is_the_one_that_adds_most_volume(seed):
+    """Against a search through all of them."""
+    rng = np.random.default_rng(seed)
+    ranks, worst = rng.random((3, 8, 2)), np.ones(2)
+    ranks[:, 7] = ranks[:, 6] + 0.01  # never on the front
+
+    def volume(places):
+        return sum(_volume_of_two(draw[places]) for draw in ranks) / 3
+
+    found = [2]
+    while len(found) < 5:
+        gains = {i: volume([*found, i]) - volume(found) for i in range(8) if i not in found}
+        best = max(gains, key=lambda i: gains[i])
+        if gains[best] <= 1e-9:
+            break
+        found.append(best)
+    assert _by_volume(ranks, [2], worst, 5) == found
+    assert 7 not in _by_volume(ranks, [6], worst, 8)
 
 
 def test_levelling_down_is_shown_only_where_nobody_gains():

@@ -42,13 +42,13 @@ def test_on_small_tables_all_rows_choose_and_on_large_ones_some():
 
 
 def test_no_row_is_decided_by_rules_that_were_fitted_to_it(monkeypatch):
-    fitted_to, real = [], _JointFit.rules
+    fitted_to, real = [], _JointFit.explore
 
-    def rules(self, part=None, on_step=None):
+    def explore(self, part=None):
         fitted_to.append(None if part is None else part.clone())
-        return real(self, part, on_step)
+        return real(self, part)
 
-    monkeypatch.setattr(_JointFit, "rules", rules)
+    monkeypatch.setattr(_JointFit, "explore", explore)
     fitted()
     final, *folds = fitted_to
     assert final is None

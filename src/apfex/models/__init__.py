@@ -4,7 +4,6 @@ from apfex.models._adam import Adam
 from apfex.models._aims import Aims, spread_aims
 from apfex.models._boosting import BoostedMembers, BoostedModel, boost_members
 from apfex.models._calibration import calibrate, fit_calibration
-from apfex.models._explorer import Explorer
 from apfex.models._joint_learners import (
     ColumnsLearner,
     ColumnsModel,
@@ -25,7 +24,7 @@ from apfex.models._member_gradient import MemberGradient, MemberSchedule
 from apfex.models._rows import JointRows, TrainingRows
 from apfex.models._rule_model import RuleModel, rule_scores, rules_at_rate
 from apfex.models._rule_problem import RuleProblem
-from apfex.models._rule_search import ExploredRules, RuleSchedule, explore_rules
+from apfex.models._rule_search import ExploredRules, explore_rules
 from apfex.models._stacked_mlp import StackedMLP
 from apfex.models._stacked_modules import StackedModules
 from apfex.models._threads import thread_count, use_threads
