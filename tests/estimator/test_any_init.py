@@ -113,7 +113,9 @@ def test_probabilities_are_calibrated_on_the_rows_given():
 
 def test_costs_and_rates_move_the_plain_point():
     rate = fitted(X, init=LOGISTIC, selection_rate=0.2)
-    assert all(abs(point.share_favored - 0.2) < 0.03 for point in rate.front_)
+    assert rate.decide_all(X).mean(1) == pytest.approx(0.2, abs=0.005)
+    # measured on rows that the rules were not fitted to, so by chance a little off
+    assert all(abs(point.share_favored - 0.2) < 0.06 for point in rate.front_)
     balanced = fitted(X, init=LOGISTIC, scoring="balanced_accuracy")
     assert all(point.epoch > 0 for point in balanced.front_)
 

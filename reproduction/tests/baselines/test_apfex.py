@@ -39,10 +39,19 @@ STRATEGIES = {
 }
 
 
+@pytest.fixture
+def double():
+    """In float32 two orders of the same sums end far apart: min-norm weights are ill-posed."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.usefixtures("double")
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_it_takes_the_steps_of_the_optimizer(name):
     """The same start, batches and scales, dropout off: the drop-in optimizer ends there too."""
-    budget = Budget(8, 64, 1e-2, (6, 4), 0.0, seed=5)
+    budget = Budget(8, 64, 1e-2, (6, 4), 0.0, seed=8)
     plan = Plan(TERMS, strategy=STRATEGIES[name], scales="largest")
     ends = []
     (group,) = train([plan], lesson(), budget, lambda _, now: ends.append(now.values.clone()))
@@ -65,10 +74,10 @@ def test_it_takes_the_steps_of_the_optimizer(name):
             optimizer.step()
     assert optimizer.history is not None
     torch.testing.assert_close(
-        group.history.losses[:, 0], optimizer.history.losses, atol=1e-4, rtol=1e-3
+        group.history.losses[:, 0], optimizer.history.losses, atol=1e-9, rtol=1e-9
     )
     torch.testing.assert_close(
-        group.history.weights[:, 0], optimizer.history.weights, atol=1e-3, rtol=1e-2
+        group.history.weights[:, 0], optimizer.history.weights, atol=1e-9, rtol=1e-9
     )
     theirs, ours = (one.last_choices(one.n_windows) for one in (group.history, optimizer.history))
     assert theirs[:, 0].tolist() == ours.tolist()
@@ -76,7 +85,7 @@ def test_it_takes_the_steps_of_the_optimizer(name):
     reached.values.copy_(ends[-1])
     everyone = lesson().x
     torch.testing.assert_close(
-        reached.forward(everyone).scores[0, 0], model(everyone).squeeze(1), atol=1e-3, rtol=1e-2
+        reached.forward(everyone).scores[0, 0], model(everyone).squeeze(1), atol=1e-9, rtol=1e-9
     )
 
 
