@@ -56,8 +56,10 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     """A classifier with the whole front of accuracy and intersectional fairness.
 
     One ``fit`` explores the trade-offs between the task and the gaps of the sensitive attributes'
-    crossing, by decision rules on a few networks or trees, or by a model for each. ``front_``
-    shows the points, ``select`` and ``at`` hand them out as classifiers of their own.
+    crossing: members with aims of their own, the paper's strategies and the bounds asked for decide
+    where, and an archive collects. A member is a decision rule on one cross-fitted model of group
+    and label, or a model of its own. ``front_`` shows the points, ``select`` and ``at`` hand them
+    out as classifiers of their own.
 
     Parameters
     ----------
@@ -115,6 +117,12 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         point is another decision rule on top of them. "inprocess": every point is a network, or an
         ensemble on a common base model, trained towards its trade-off; there is no guess of the
         group. It is what a factory or ``monotone_constraints`` get.
+    strategy : name, Strategy, or several, optional
+        What decides where members go once they have arrived at their aims: "switch" (the paper's
+        rule, the default), its parts "pcp", "aw" and "pss", "fixed" (the aims alone),
+        "tchebycheff", "mgda", "cagrad", "pcgrad", "upgrad", or a strategy of
+        :mod:`apfex.strategies`; several share the members. ``max_gap`` takes part in the search,
+        too: some members are bent towards it by the constraint step of the paper's Algorithm 1.
     init : fitted model, or function, optional
         The front around the model in production, which is not fitted again: a classifier with
         ``predict_proba``, a ``Pipeline``, an XGBoost model, an ``nn.Module`` with logits as
@@ -169,7 +177,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     front_ : Front
-        Points by rising error, measured on the validation rows, which chose them.
+        Points by rising error, measured on the validation rows. Rules are chosen by out-of-fold
+        figures of the training rows, so a point may look dominated here; models of their own are
+        chosen by the validation rows.
     point_ : int
         The place on the front that ``predict`` uses.
     mixture_ : dict from kind of model to share, or None

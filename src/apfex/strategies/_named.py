@@ -49,7 +49,7 @@ def read_strategies(given: Any) -> tuple[Strategy, ...]:
     (ConeProjection(form='min_norm', zero=1e-08), SetSampling(blend=0.5, hold='window'))
     """
     several = isinstance(given, Sequence) and not isinstance(given, str)
-    named = list(given) if several else ["switch" if given is None else given]
+    named: list[Any] = list(given) if several else ["switch" if given is None else given]
     wrong = [one for one in named if not (_is_name(one) or _is_strategy(one))]
     if wrong or not named:
         raise ValueError(
