@@ -108,7 +108,9 @@ def test_no_more_points_than_allowed(problem, n):
 @pytest.fixture
 def few_rows(monkeypatch):
     """The best front of fewer bounds and rows."""
-    from front import judge, made, tables
+    import front.judge as judge
+    import front.made as made
+    import front.tables as tables
 
     for module in (made, tables):
         monkeypatch.setattr(module, "N_TEST", 1000)

@@ -1,5 +1,6 @@
 # pyright: reportMissingImports=false
 import itertools
+from typing import Any
 
 import cvxpy
 import numpy as np
@@ -33,7 +34,7 @@ def test_a_general_program_finds_the_same_error(bounds):
     q = some_q(60, 3, 0)
     shares = cvxpy.Variable(60)
     masses = {"dp": q.sum(2), "tpr": q[:, :, 1], "fpr": q[:, :, 0]}
-    limits = [shares >= 0, shares <= 1]
+    limits: list[Any] = [shares >= 0, shares <= 1]
     for name, bound in bounds.items():
         rates = shares @ (masses[name] / masses[name].sum(0))
         limits += [rates[a] - rates[b] <= bound for a in range(3) for b in range(3) if a != b]

@@ -16,12 +16,12 @@ from apfex.models import (
     OutOfFoldPredictions,
     RuleModel,
     RuleProblem,
-    RuleSchedule,
     explore_rules,
     given_groups,
     rule_scores,
     spread_aims,
 )
+from apfex.models._rule_search import RuleSchedule
 from apfex.strategies import STRATEGIES, AdaptiveWeighting, EqualWeights, read_strategies
 
 
@@ -305,7 +305,9 @@ def test_members_with_bounds_end_within_them():
     found = explore_rules(
         predictions, aims, [torch.arange(3)], read_strategies(None), trusted_rows=1e12
     )
-    last = found.trace.to_frame().groupby("member").last()
+    columns = ["loss0", "loss1", "loss2"]
+    ends = found.trace.to_frame().query("step == 91").sort_values("member")
+    last = {name: ends[name].to_numpy() for name in columns}
     assert last["loss1"][0] > 0.14
     assert last["loss2"][0] > 0.015
     assert last["loss1"][1] < 0.11
@@ -321,13 +323,13 @@ def test_every_strategy_drives_the_search(name):
     found = explore_rules(predictions, aims, [torch.arange(3)], read_strategies(name))
     assert found.rules.isfinite().all()
     frame = found.trace.to_frame()
-    assert frame.query("step < 60")["strategy"].eq("aim").all()
+    assert set(frame.query("step < 60")["strategy"]) == {"aim"}
     deciding = set(frame.query("step >= 60")["strategy"])
     assert deciding <= {"PCP", "AW", "PSS"} if name == "switch" else len(deciding) == 1
     arriving = frame.query("step == 0")[["weight0", "weight1"]].to_numpy()
     np.testing.assert_allclose(arriving[:, 0], 1.0, rtol=1e-6)
     np.testing.assert_allclose(arriving[:, 1], aims.weights[:, 0], rtol=1e-6)
-    assert (frame["omega"] >= 0).all()
+    assert frame["omega"].to_numpy().min() >= 0
 
 
 def test_strategies_are_dealt_to_the_members_in_turn():
@@ -346,7 +348,8 @@ def test_a_selection_rate_is_kept_by_every_rule():
     )
     chosen = (rule_scores(found.rules, predictions.probabilities) > 0).double().mean(1)
     torch.testing.assert_close(chosen, torch.full_like(chosen, 0.25), rtol=0, atol=1 / 400)
-    gaps = found.trace.to_frame().query("step == 91").set_index("member")["loss1"]
+    ends = found.trace.to_frame().query("step == 91").sort_values("member")
+    gaps = ends["loss1"].to_numpy()
     assert gaps[3] < gaps[0] / 2
 
 

@@ -154,9 +154,9 @@ UNSTORED = {"a factory", "a plain network", "own trees", "own booster of several
 
 
 def load_case(name: str, folder: Any) -> APFExClassifier:
-    given = {"model": Net} if name == "a factory" else {}
+    model = Net if name == "a factory" else None
     with warnings.catch_warnings(record=True, action="always") as caught:
-        again = load(folder, **given)
+        again = load(folder, model=model)
     told = [str(one.message) for one in caught]
     assert bool(told) == (name in UNSTORED - {"a factory"}), told
     return again
