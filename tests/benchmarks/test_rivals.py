@@ -34,7 +34,7 @@ def test_every_method_is_marked_and_ours_are_known():
     assert {name for name, method in methods.items() if needs_attribute(method)} == READING
     assert {encoding_of(method) for method in methods.values()} == {"codes", "numbers"}
     slow = {name for name, method in methods.items() if is_slow(method)}
-    assert not slow & {"APFEx", "APFEx, trees", "APFEx, group thresholds"}
+    assert not slow & {"APFEx", "LinearPost + our q", "LinearPost + HGB"}
     assert {"EG + LR", "TorchJD PCD", "fairret + network"} <= slow
     assert "APFEx" in own_methods() < methods.keys()
 
@@ -98,7 +98,7 @@ def test_seeds_of_the_protocol_are_fewer_for_slow_methods(
     monkeypatch.setattr(bench_front, "own_methods", frozenset)
     monkeypatch.setattr(bench_front, "warm_up", lambda: None)
     monkeypatch.setattr(bench_front, "SEEDS", range(2))
-    monkeypatch.setattr(bench_front, "SLOW_SEEDS", range(1))
+    monkeypatch.setattr(bench_front, "FEW_SEEDS", range(1))
     given = ["--tables", "tiny", "tiny-one", "--records", str(tmp_path)]
     bench_front.main([*given, *(["--seeds", *seeds] if seeds else [])])
     found = read_records(tmp_path)
