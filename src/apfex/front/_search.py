@@ -187,8 +187,8 @@ def _choose(
     adds to none of them is dominated. A trivial model pushes no other off the front, as a constant
     has no gap at all; it is shown where none of the others dominates it.
     """
-    trivial = sorted((c for c in candidates if c.trivial), key=_mean_rank)[:1]
-    others = _distinct([c for c in candidates if not c.trivial])
+    trivial = sorted((c for c in candidates if c.trivial and not c.stays), key=_mean_rank)[:1]
+    others = _distinct([c for c in candidates if not c.trivial or c.stays])
     if not others:
         return trivial
     first = min(others, key=_mean_rank)
@@ -254,7 +254,7 @@ def _those_that_stay(candidates: Sequence[Candidate], settings: SearchSettings) 
     Rather one that is within them by both measures: by the validation rows alone many are by luck.
     """
     limits = [settings.bounds.get(name, np.inf) for name in settings.criteria.names]
-    usable = [c for c in candidates if (c.values[1:] <= limits).all()]
+    usable = [c for c in candidates if not c.trivial and (c.values[1:] <= limits).all()]
     sure = [c for c in usable if (c.ranks.mean(0)[1:] <= limits).all()]
     asked = sorted(sure or usable, key=_mean_rank)[:1]
     own = [c for c in candidates if c.stays and settings.n_points > 1]

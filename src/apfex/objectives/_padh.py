@@ -105,6 +105,7 @@ class DPLoss(_TwoGroupLoss):
 
     Examples
     --------
+    >>> import torch
     >>> loss = DPLoss(task_weight=0.0)
     >>> loss(torch.tensor([4.0, -4.0]), torch.tensor([1, 0]), torch.tensor([0, 1]))
     tensor(0.9840)
@@ -123,6 +124,7 @@ class TPRLoss(_TwoGroupLoss):
 
     Examples
     --------
+    >>> import torch
     >>> loss = TPRLoss(task_weight=0.0)
     >>> loss(torch.tensor([4.0, -4.0]), torch.tensor([1, 1]), torch.tensor([0, 1]))
     tensor(0.9840)

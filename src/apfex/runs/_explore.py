@@ -144,9 +144,9 @@ def explore(
     >>> people = make_biased(n=400, random_state=0)
     >>> table = people.X.assign(hired=people.y, sex=people.sensitive["sex"])
     >>> run = explore(table, label="hired", sensitive="sex", criteria="dp", model="linear",
-    ...               search="inprocess", points=3)
+    ...               search="inprocess", points=2)
     >>> run
-    <Run of frame: 400 rows, 3 points>
+    <Run of frame: 400 rows, 2 points>
     >>> run.predict(table.head(2), point=0)["prediction"].isin(["0", "1"]).all()
     np.True_
     >>> run.data.leaks, run.data.test_rows
