@@ -57,9 +57,9 @@ class Explorer:
     Attributes
     ----------
     trace : History
-        Error and gaps, their weights (without what the constraint step adds), which strategy
-        decided, the length of the direction, omega (0: Pareto-stationary) and by how much bounds
-        were missed. NaN for members that have stopped.
+        Error and gaps, their weights (with what the constraint step adds), which strategy decided,
+        the length of the direction, omega (0: Pareto-stationary) and by how much bounds were
+        missed. NaN for members that have stopped.
 
     Examples
     --------
@@ -157,7 +157,7 @@ class Explorer:
         multipliers, slack = self._bend(weights, gramian, done)
         bent = torch.cat([weights[:, :1], weights[:, 1:] + multipliers], 1)
         length = direction_length(gramian, bent)
-        self._record(losses, gramian, weights, choice, length, slack, members)
+        self._record(losses, gramian, bent, choice, length, slack, members)
         return bent if members is None else bent[members]
 
     def _spread(self, part: Tensor, members: Tensor) -> Tensor:
