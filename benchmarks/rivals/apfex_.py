@@ -5,7 +5,6 @@ Everything in this file counts as ours in the report, and everything in the othe
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 from unittest import mock
 
@@ -17,8 +16,6 @@ from apfex.estimator import APFExClassifier
 from rivals.common import BOUNDS, Handed, Method, Part, mark
 
 CRITERIA = {"dp": "dp", "tpr": "tpr", "eo": "equalized_odds", "both": ("dp", "tpr")}
-TRADES = tuple(product((0.0, 0.05, 0.2, 0.8), repeat=2))
-"""What the dp gap and the tpr gap count beside the error, by which fronts of folds are matched."""
 DEFAULT = "APFEx"
 
 
@@ -33,10 +30,8 @@ def ours(*, slow: bool = False, **given: Any) -> Method:
             shown = {"sensitive_features": test.sensitive} if reads else {}
             decided = fitted.decide_all(test.table, **shown)
             within = {bound: decided[place_within(fitted, bound)] for bound in BOUNDS}
-            asked = None
-            if problem == "both":
-                asked = [decided[best_trade(fitted, *trade)] for trade in TRADES]
-            yield problem, Handed([*decided], within, asked)
+            figures = figures_of(fitted) if problem == "both" else None
+            yield problem, Handed([*decided], within, figures)
 
     return method
 
@@ -56,10 +51,9 @@ def place_within(fitted: APFExClassifier, bound: float | dict[str, float]) -> in
         return fitted.front_.first_choice(bounds, None)
 
 
-def best_trade(fitted: APFExClassifier, dp: float, tpr: float) -> int:
-    """The point with the least error and weighted gaps, by the figures of the front."""
-    values = [p.error + dp * p.gaps["dp"].gap + tpr * p.gaps["tpr"].gap for p in fitted.front_]
-    return int(np.argmin(values))
+def figures_of(fitted: APFExClassifier) -> NDArray[np.float64]:
+    """Error and gaps of the points, as the front itself shows them."""
+    return np.array([[p.error, *(gap.gap for gap in p.gaps.values())] for p in fitted.front_])
 
 
 def own_joint(

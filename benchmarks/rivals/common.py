@@ -86,14 +86,14 @@ class Handed:
         At most 16, or twice as many for "both" by a method with one criterion at a time.
     within
         By bound on the gap, for those bounds that the method can be asked for.
-    asked
-        Instead of ``points`` where folds are pooled, if those of different folds do not match by
-        their order.
+    figures
+        What the method shows of its points, [p, m], by which those of different folds are matched
+        where they do not match by their order.
     """
 
     points: list[Decisions]
     within: dict[float, Decisions] = field(default_factory=dict)
-    asked: list[Decisions] | None = None
+    figures: NDArray[np.float64] | None = None
 
 
 Method = Callable[[Part, Part, int], Iterator[tuple[str, Handed]]]

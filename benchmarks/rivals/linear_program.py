@@ -78,13 +78,14 @@ def _solve(
     half = np.array([bounds[name] / 2 for name in names])
     low = np.concatenate([np.zeros(len(costs)), -half, np.full(len(bounds), -np.inf)])
     high = np.concatenate([np.ones(len(costs)), half, np.full(len(bounds), np.inf)])
-    solution = linprog(
-        np.concatenate([costs, np.zeros(len(rows) + len(bounds))]),
-        A_eq=table,
-        b_eq=np.zeros(len(rows)),
-        bounds=np.stack([low, high], 1),
-        method="highs-ds",
-    )
-    if solution.status != 0:
-        raise RuntimeError(f"The linear program was not solved: {solution.message}")
-    return solution
+    for solver in ("highs-ds", "highs-ipm"):  # on a few programs the first one gives up
+        solution = linprog(
+            np.concatenate([costs, np.zeros(len(rows) + len(bounds))]),
+            A_eq=table,
+            b_eq=np.zeros(len(rows)),
+            bounds=np.stack([low, high], 1),
+            method=solver,
+        )
+        if solution.status == 0:
+            return solution
+    raise RuntimeError(f"The linear program was not solved: {solution.message}")

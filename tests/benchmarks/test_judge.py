@@ -74,22 +74,34 @@ def test_score_is_the_share_of_the_box(values, expected):
 
 def test_folds_are_matched_by_place():
     first, second = [[0], [1], [0]], [[1, 0], [0, 1]]
-    found = match([[np.array(p) for p in first], [np.array(p) for p in second]])
+    found = match([Handed([np.array(p) for p in front]) for front in (first, second)])
     np.testing.assert_array_equal(found, [[0, 1, 0], [1, 1, 0], [0, 0, 1]])
+
+
+def test_folds_are_matched_by_the_figures_that_they_show():
+    figures = np.array([[0.1, 0.3, 0.0], [0.2, 0.2, 0.1], [0.3, 0.1, 0.2]])
+    codes, order = [np.array([0, 0]), np.array([0, 1]), np.array([1, 1])], [2, 0, 1]
+    first = Handed(codes, figures=figures)
+    other = Handed([codes[i] for i in order], figures=figures[order] + 0.01)
+    short = Handed(codes[:2], figures=figures[:2])
+    found = match([first, other, short])
+    np.testing.assert_array_equal(found[:, :4], np.hstack([codes, codes]))
+    np.testing.assert_array_equal(found[:, 4:], [codes[0], codes[1], codes[1]])
 
 
 def test_all_points_count_and_bounds_are_pooled():
     half = np.arange(80) < 40
     folds = [
-        Handed([Y[part], NOBODY[part]], {0.02: Y[part]}, [NOBODY[part]]) for part in (half, ~half)
+        Handed([Y[part], NOBODY[part]][::step], {0.02: Y[part]}, np.array([[0.0], [1.0]])[::step])
+        for part, step in ((half, 1), (~half, -1))
     ]
     found = judge_problem("dp", JUDGE, [Handed([Y, NOBODY], {0.02: NOBODY})])
     assert found["points"] == [[0, 0.25], [0.375, 0]]
     assert found["within"] == {"0.02": [0.375, 0]}
     assert (found["n_points"], found["n_constant"]) == (2, 1)
     assert found["hypervolume"] == pytest.approx(score(np.array(found["points"]), 3 / 8))
-    pooled = judge_problem("dp", JUDGE, folds)  # by what was asked for, not by place
-    assert pooled["points"] == [[0.375, 0]]
+    pooled = judge_problem("dp", JUDGE, folds)  # by figures, not by place
+    assert pooled["points"] == found["points"]
     assert pooled["within"] == {"0.02": [0, 0.25]}
 
 

@@ -9,8 +9,8 @@ def keyed(records):
     return {Run(r["table"], r["seed"], r["method"]): r for r in records}
 
 
-def printed(*records, own=("APFEx", "APFEx, trees")):
-    return report(keyed(records), ["heart", "adult"], own)
+def printed(*records, own=("APFEx", "APFEx, trees"), asked=()):
+    return report(keyed(records), ["heart", "adult"], own, asked)
 
 
 def cells(text, *start):
@@ -50,6 +50,13 @@ def test_other_forms_come_below(records):
     assert "APFEx, trees" not in default
     assert cells(others, "heart", "2", "tpr", "APFEx, trees")[6].startswith("2.250")
     assert cells(others, "heart", "2", "dp", "APFEx, trees")[7] == "-"
+
+
+def test_a_rival_that_lacks_a_seed_does_not_count_and_is_told(records, make_record):
+    lucky = make_record("lucky", 0, scores={"dp": 0.9})
+    text = printed(*records, lucky, asked=[Run("heart", seed, "lucky") for seed in (0, 1)])
+    assert cells(text, "heart", "2", "dp", "APFEx")[8] == "seeing 0.5000"
+    assert "- Did not run: lucky (seeds [1])" in text
 
 
 def test_a_rival_that_failed_on_a_seed_does_not_count_and_is_told(records, make_record):

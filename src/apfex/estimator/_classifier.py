@@ -102,8 +102,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     selection_rate : float, optional
         Of two classes: the share of rows that get the favorable label, the same at every point
         (exact on the training rows).
-    n_points : int
-        The most points that the front keeps.
+    n_points : int, optional
+        The most points that the front keeps; 16 for each criterion by default, as with several of
+        them it is a surface.
     max_gap : float or mapping from criterion to float
         The bound for the point that ``predict`` uses at first.
     max_error_increase : float, optional
@@ -247,7 +248,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         cost_matrix: Any = None,
         class_weight: Any = None,
         selection_rate: float | None = None,
-        n_points: int = 16,
+        n_points: int | None = None,
         max_gap: float | Mapping[str, float] = 0.05,
         max_error_increase: float | None = None,
         favorable_label: Any = None,

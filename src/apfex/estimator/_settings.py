@@ -28,6 +28,7 @@ _CHOICES = {
 }
 _LEAST = {"n_points": 1, "n_members": 2, "batch_size": 1}
 _MEMBERS = {"postprocess": 26, "inprocess": 16}
+_POINTS = 16  # for each criterion
 
 
 def read_settings(given: APFExClassifier) -> SearchSettings:
@@ -53,7 +54,7 @@ def read_settings(given: APFExClassifier) -> SearchSettings:
         init=given.init,
         strategies=read_strategies(given.strategy),
         group_thresholds=given.group_thresholds,
-        n_points=given.n_points,
+        n_points=given.n_points or _POINTS * max(1, len(criteria.names)),
         n_members=_MEMBERS[search] if given.n_members is None else given.n_members,
         validation=given.validation,
         validation_fraction=given.validation_fraction,
@@ -381,7 +382,7 @@ def _check_choices(given: APFExClassifier) -> None:
             )
     for name, least in _LEAST.items():
         value = getattr(given, name)
-        if name == "n_members" and value is None:
+        if value is None and name != "batch_size":
             continue
         if not isinstance(value, Integral) or value < least:
             raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
