@@ -349,7 +349,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def front_(self) -> Front:
-        """Points by rising error, measured on the validation rows, which chose them."""
+        """Points by rising error, measured on the validation rows."""
         return self.fitted_.front
 
     @property

@@ -116,7 +116,7 @@ class Front(Sequence[Point]):
         import pandas as pd
 
         frame = pd.DataFrame([point.to_dict() for point in self])
-        frame.attrs["measured_on"] = "validation rows, which chose the points"
+        frame.attrs["measured_on"] = "validation rows, which choose the point for a bound"
         frame.attrs["favorable_label"] = self.favorable_label
         frame.attrs["ranked_by"], frame.attrs["constant_error"] = self.by, self.constant_error
         return frame

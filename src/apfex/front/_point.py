@@ -48,7 +48,7 @@ class Point:
     member, epoch : int
         Where it comes from: the network or rule, and the epoch of its parameters.
     n_rows : int
-        Validation rows, by which it was chosen.
+        Validation rows, on which it was measured.
     module : nn.Module
     counts : ConfusionCounts
         What it decides for the groups of the crossing; gaps at any confidence, and among groups

@@ -180,7 +180,7 @@ def caveats_of_growth(gaps: Gaps, before: Gaps, baseline: int) -> list[Caveat]:
 
 
 def caveats_of_validation(gaps: Gaps, validation: Gaps) -> list[Caveat]:
-    """Gaps that are surely larger than the validation rows, which chose the point, made them look.
+    """Gaps that are surely larger than the validation rows made them look.
 
     Parameters
     ----------

@@ -135,7 +135,7 @@ function startPoints() {
   $("points-about").textContent =
     `Gaps are between groups of ${byText(crossing.by)}. Point ${D.baseline} was ${CHOSE}; the others are ` +
     "compared with it. The last row gives everybody one label: a model that closes less than half of the way from " +
-    "it to the best model is near constant. The last columns are of the validation rows, which chose the points and flatter them; groups " +
+    "it to the best model is near constant. The last columns are of the validation rows, which choose the point for a limit and may flatter it; groups " +
     `of fewer than ${D.settings.min_count} rows are left out there, too (‡ where they could not be).`;
   view(["point"], drawPoints);
 }

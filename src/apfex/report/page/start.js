@@ -63,8 +63,8 @@ const READING_FRONT = [
   ],
   [
     "Validation rows",
-    "Points were chosen by their figures on other rows, a part of those that fit was given. These flatter " +
-      "them, and are shown for comparison only. There every group counts that has a row; figures to compare " +
+    "The point for a limit was chosen by figures on other rows, a part of those that fit was given. These may " +
+      "flatter it, and are shown for comparison only. There every group counts that has a row; figures to compare " +
       "leave out groups of fewer than " +
       `${D.settings.min_count} rows, as here.`,
   ],
