@@ -25,9 +25,15 @@ from apfex.models._rule_search import RuleSchedule
 from apfex.strategies import STRATEGIES, AdaptiveWeighting, EqualWeights, read_strategies
 
 
+def explore(predictions, aims, parents, strategies, schedule=None, seed=0, **options):
+    """What a single search finds."""
+    problem = RuleProblem.of(predictions, aims.rates, parents, **options)
+    return explore_rules([problem], aims, strategies, schedule=schedule, seed=seed)[0]
+
+
 def fit_rules(predictions, aims, parents, **options):
     """Where members end up that go to their aims and stay there."""
-    found = explore_rules(predictions, aims, parents, [EqualWeights()], **options)
+    found = explore(predictions, aims, parents, [EqualWeights()], **options)
     return found.rules[-aims.n_members :]
 
 
@@ -105,10 +111,23 @@ def test_members_do_not_touch_each_other(seed, place):
     predictions, aims = make_predictions(seed=seed), spread_aims(("dp", "tpr"), 8)
     aims = Aims(aims.rates, aims.weights)  # relative bounds are in units of the first member
     strategies = [AdaptiveWeighting()]
-    together = explore_rules(predictions, aims, [torch.arange(3)], strategies).rules
+    together = explore(predictions, aims, [torch.arange(3)], strategies).rules
     alone = aims.of_members(torch.tensor([place]))
-    one = explore_rules(predictions, alone, [torch.arange(3)], strategies).rules
+    one = explore(predictions, alone, [torch.arange(3)], strategies).rules
     torch.testing.assert_close(one, together[place::8], rtol=0, atol=1e-3)
+
+
+def test_problems_in_step_find_what_each_finds_alone():
+    parents, aims = [torch.arange(3)], spread_aims(("dp", "tpr"), 8)  # relative bounds among them
+    tables = [make_predictions(n=n, seed=n, bias=1.0) for n in (100, 150, 200)]
+    problems = [RuleProblem.of(predictions, aims.rates, parents) for predictions in tables]
+    strategies = read_strategies(["switch", "pss", "aw"])
+    together = explore_rules(problems, aims, strategies, seed=3, trace=False)
+    for predictions, found in zip(tables, together, strict=True):
+        alone = explore(predictions, aims, parents, strategies, seed=3)
+        torch.testing.assert_close(found.rules, alone.rules, rtol=0, atol=1e-3)
+        assert found.steps.equal(alone.steps)
+    assert together[0].trace.step == 0
 
 
 def test_weights_count_as_repeated_rows():
@@ -280,7 +299,7 @@ def optimum(q, rate, bound):
 def test_the_front_is_that_of_linear_programmes(rate, strategy):
     predictions = make_predictions(n=1500, k=3, seed=1, bias=2.0)
     aims = spread_aims((rate,), 26, limits=[0.05])
-    found = explore_rules(
+    found = explore(
         predictions, aims, [torch.arange(3)], read_strategies(strategy), trusted_rows=1e12
     )
     q = predictions.probabilities
@@ -302,9 +321,7 @@ def test_members_with_bounds_end_within_them():
     absolute = torch.full((2, 4, 2), torch.inf)
     absolute[:, 1, 0], absolute[:, 2, 1], absolute[:, 3] = 0.1, 0.005, 0.03
     aims = Aims(("dp", "tpr"), weights, absolute=absolute)
-    found = explore_rules(
-        predictions, aims, [torch.arange(3)], read_strategies(None), trusted_rows=1e12
-    )
+    found = explore(predictions, aims, [torch.arange(3)], read_strategies(None), trusted_rows=1e12)
     columns = ["loss0", "loss1", "loss2"]
     ends = found.trace.to_frame().query("step == 91").sort_values("member")
     last = {name: ends[name].to_numpy() for name in columns}
@@ -324,7 +341,7 @@ def test_members_with_bounds_end_within_them():
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_every_strategy_drives_the_search(name):
     predictions, aims = make_predictions(n=300, c=3), spread_aims(("dp",), 8, limits=[0.1])
-    found = explore_rules(predictions, aims, [torch.arange(3)], read_strategies(name))
+    found = explore(predictions, aims, [torch.arange(3)], read_strategies(name))
     assert found.rules.isfinite().all()
     frame = found.trace.to_frame()
     assert set(frame.query("step < 60")["strategy"]) == {"aim"}
@@ -340,7 +357,7 @@ def test_every_strategy_drives_the_search(name):
 def test_strategies_are_dealt_to_the_members_in_turn():
     predictions, aims = make_predictions(n=200), Aims(("dp",), torch.ones(5, 1))
     strategies = read_strategies(["pcp", "fixed"])
-    trace = explore_rules(predictions, aims, [torch.arange(3)], strategies).trace.to_frame()
+    trace = explore(predictions, aims, [torch.arange(3)], strategies).trace.to_frame()
     last = trace.groupby("member")["strategy"].last().tolist()
     assert last == ["ConeProjection", "EqualWeights"] * 2 + ["ConeProjection"]
 
@@ -348,7 +365,7 @@ def test_strategies_are_dealt_to_the_members_in_turn():
 def test_a_selection_rate_is_kept_by_every_rule():
     predictions = make_predictions(n=400, bias=1.0)
     aims = spread_aims(("dp",), 8, limits=[0.1])
-    found = explore_rules(
+    found = explore(
         predictions, aims, [torch.arange(3)], read_strategies(None), selection_rate=0.25
     )
     chosen = (rule_scores(found.rules, predictions.probabilities) > 0).double().mean(1)
@@ -361,7 +378,7 @@ def test_a_selection_rate_is_kept_by_every_rule():
 def test_the_same_seed_gives_the_same_rules():
     predictions, aims = make_predictions(n=300), spread_aims(("dp",), 8, limits=[0.1])
     runs = [
-        explore_rules(predictions, aims, [torch.arange(3)], read_strategies("pss"), seed=seed)
+        explore(predictions, aims, [torch.arange(3)], read_strategies("pss"), seed=seed)
         for seed in (1, 1, 2)
     ]
     assert torch.equal(runs[0].rules, runs[1].rules)
