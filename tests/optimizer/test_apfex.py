@@ -48,6 +48,24 @@ def test_what_goes_into_grad_is_the_weighted_sum_of_scaled_gradients(setting, ou
         torch.testing.assert_close(parameter.grad, gradient)
 
 
+def test_scales_are_the_largest_sizes_of_the_first_window():
+    """Of either sign, at least the floor, fixed from then on; earlier losses follow them."""
+    values = torch.tensor(
+        [[0.5, -1.0, 0.01], [-3.0, -2.0, 0.02], [9.0, 9.0, 9.0], [-7.0, 8.0, 1.0]]
+    )
+    w = torch.zeros(1, requires_grad=True)
+    optimizer = APFEx(torch.optim.SGD([w], lr=0.1), EqualWeights(), window=2, floor=0.1)
+    for taken, row in enumerate(values, start=1):
+        optimizer.backward(row + (w - w.detach()))
+        optimizer.step()
+        assert optimizer.scales is not None
+        largest = values[: min(taken, 2)].abs().amax(0).clamp(min=0.1)
+        assert optimizer.scales.tolist() == pytest.approx(largest.tolist())
+    assert optimizer.history is not None
+    expected = (values / values[:2].abs().amax(0).clamp(min=0.1)).unflatten(0, (2, 2)).mean(1)
+    torch.testing.assert_close(optimizer.history.losses, expected.double())
+
+
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("space", ["parameter", "prediction"])
 def test_any_module_trains(kind, space):
