@@ -83,6 +83,63 @@ def test_without_a_gap_the_likelier_label_is_chosen():
 
 
 @pytest.mark.parametrize("c", [2, 3])
+def test_without_a_gap_the_least_expected_cost_is_chosen(c):
+    """Costs of their own for each label and decision, and some for what is right."""
+    predictions = make_predictions(c=c)
+    costs = torch.rand(c, c, generator=torch.Generator().manual_seed(c)).double()
+    costs[0, -1] += 2.0
+    problem = RuleProblem.of(predictions, ("dp",), [torch.arange(3)], costs=costs)
+    moves = torch.zeros(1, len(problem.start), len(problem.basis)).double()
+    scores = (problem.rules(moves) @ problem.q).squeeze(0)
+    decided = (scores[0] > 0).long() if c == 2 else scores.argmax(0)
+    expected = predictions.probabilities.sum(1) @ costs
+    assert (decided == expected.argmin(1)).all()
+    losses, _ = problem.losses_and_gradients(moves, softness=1e-9)
+    torch.testing.assert_close(losses[0, 0], expected.amin(1).mean())
+
+
+def test_resampled_rows_count_as_repeated_ones():
+    predictions = make_predictions(n=40)
+    times = torch.arange(40) % 3
+    again = torch.arange(40).repeat_interleave(times)
+    repeated = OutOfFoldPredictions(predictions.probabilities[again], predictions.targets[again])
+    parents = [torch.arange(3), torch.tensor([0, 0, 1])]
+    decisions = torch.rand(2, 1, 40, generator=torch.Generator().manual_seed(0)).double()
+    problem, other = (
+        RuleProblem.of(given, ("dp", "tpr"), parents, trusted_rows=0.0)
+        for given in (predictions, repeated)
+    )
+    counts = problem.resampled(times).counts(decisions)
+    for found, expected in zip(counts, other.counts(decisions[..., again]), strict=True):
+        torch.testing.assert_close(found * 40, expected * len(again))
+
+
+def test_at_a_selection_rate_nothing_is_gained_by_moving_all_scores_alike():
+    predictions = make_predictions(n=60)
+    problem = RuleProblem.of(predictions, ("dp", "tpr"), [torch.arange(3)], selection_rate=0.3)
+    moves = 0.1 * torch.randn(2, 1, len(problem.basis), generator=torch.Generator().manual_seed(1))
+    ones = torch.ones(problem.basis.shape[1], 1).double()
+    alike = torch.linalg.lstsq(problem.basis.T, ones).solution.squeeze(1)
+    torch.testing.assert_close(problem.basis.T @ alike, ones.squeeze(1))
+    _, gradients = problem.losses_and_gradients(moves.double(), softness=0.1)
+    assert gradients.abs().amax(2).min() > 1e-4
+    assert (gradients @ alike).abs().max() < 1e-6
+
+
+def test_bounds_are_swept_look_by_look():
+    """A bound that is swept from 0 to -1 is missed by the gap and by how much is done."""
+    swept = torch.tensor([0.0, -1.0]).view(2, 1, 1)
+    aims, schedule = Aims(("dp",), torch.zeros(1, 1), absolute=swept), RuleSchedule(6, 2, 4)
+    found = explore_rules(
+        make_predictions(n=40), aims, [torch.arange(3)], [EqualWeights()], schedule=schedule
+    )
+    told = found.trace.to_frame()
+    done = (told["slack"] - told["loss1"]).to_numpy()
+    assert done == pytest.approx([1 / 6] * 6 + [3 / 6] * 4 + [5 / 6] * 4)
+    assert found.steps.tolist() == [6, 10, 14]
+
+
+@pytest.mark.parametrize("c", [2, 3])
 def test_a_weight_closes_the_gap_on_the_rows_it_knows(c):
     predictions = make_predictions(n=2000, k=3, c=c, seed=1, bias=2.0)
     rules = fit_rules(predictions, dp_weights(0.0, 4.0), [torch.arange(3)], trusted_rows=0.0)
