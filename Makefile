@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# Two processes of one thread each.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
+# Two processes of one thread each; neighbours stay together, as they share what was fitted.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 .PHONY: demo test test-all slow reproduce-slice lint setup clean
 

@@ -54,6 +54,20 @@ def test_contradicting_constraints_get_slack(scale):
     assert bent[1] == 1.0
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_slack_is_the_worst_shortfall(seed):
+    """Of more constraints than a direction can meet."""
+    generator = torch.Generator().manual_seed(seed)
+    rows = torch.randn(6, 2, generator=generator, dtype=torch.float64)
+    rows[0] = -rows[1]
+    required = torch.rand(6, generator=generator, dtype=torch.float64) + 0.1
+    bent, step = bend(torch.randn(2, generator=generator, dtype=torch.float64), rows, required)
+    short = required - rows @ bent
+    assert short.max() > 0
+    assert short.min() < short.max() / 2
+    assert step.slack.item() == pytest.approx(short.max().item(), rel=1e-4)
+
+
 def test_a_constraint_without_gradient_is_slack_and_harmless():
     rows = torch.zeros(1, 2, dtype=torch.float64)
     direction = torch.tensor([1.0, 2.0], dtype=torch.float64)
@@ -80,6 +94,9 @@ def test_activity_follows_the_measured_value():
     assert hard.is_active
     assert hard.required_descent == pytest.approx(0.04)
     assert Constraint(soft, bound=0.03, margin=0.02).required_descent == 0
+    met = Constraint(soft, bound=0.01, value=0.0)
+    assert not met.is_active
+    assert met.excess == -0.01
 
 
 @pytest.mark.parametrize(

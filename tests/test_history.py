@@ -40,6 +40,16 @@ def test_the_longest_gradients_are_remembered():
     assert history.largest_norms.tolist() == [2.0, 4.0]
 
 
+def test_of_the_slack_a_window_keeps_the_worst():
+    history = History(1, window=3)
+    for slack in (None, 0.5, 0.2, 0.1, 0.3, None, None, None, None):
+        value = None if slack is None else torch.tensor(slack, dtype=torch.float64)
+        history.record(record([1.0], slack=value))
+    told = history.to_frame()["slack"]
+    assert told[:2].tolist() == [0.5, 0.3]
+    assert told.isna().tolist() == [False, False, True]
+
+
 def test_share_of_harmful_steps():
     history = History(1, window=1)
     assert history.harmful_share == 0

@@ -96,6 +96,16 @@ def test_smooth_max_leaves_out_what_where_excludes(values):
     assert smooth_max(padded, where=where).item() == pytest.approx(smooth_max(x).item())
 
 
+@pytest.mark.parametrize(("dim", "shape"), [(-1, (3, 1)), (-1, (4,)), (0, (4,)), (0, (3, 1))])
+def test_smooth_max_takes_a_mask_that_broadcasts(dim, shape):
+    x = torch.linspace(0, 0.1, 12, dtype=torch.float64).view(3, 4)
+    where = (torch.arange(math.prod(shape)) != 1).view(shape)
+    every = torch.where(where.expand(3, 4), x, torch.nan)
+    kept = [row[~row.isnan()] for row in every.unbind(1 - dim % 2)]
+    expected = [smooth_max(row).item() if len(row) else -math.inf for row in kept]
+    assert smooth_max(x, dim=dim, where=where).tolist() == pytest.approx(expected)
+
+
 @pytest.mark.parametrize(
     ("call", "name"),
     [

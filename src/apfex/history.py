@@ -202,7 +202,7 @@ class History:
         names = [n for n in _WINDOW_COLUMNS if n != "choice" or any(n in row for row in rows)]
         records = [
             self._record_of(member, position if self.trace else position * self.window, row, names)
-            for position, row in enumerate(rows)
+            for position, row in enumerate(map(self._listed, rows))
             for member in shown
         ]
         frame = pd.DataFrame(records)
@@ -300,21 +300,23 @@ class History:
             return self._full(0.0, self.n_objectives).unsqueeze(0)[:0]
         return torch.stack(rows)
 
+    def _listed(self, row: dict[str, Tensor]) -> dict[str, list[list[float]]]:
+        """The same, as numbers of each member."""
+        count = torch.Size(self.members).numel()
+        return {name: value.reshape(count, -1).tolist() for name, value in row.items()}
+
     def _record_of(
-        self, member: int, step: int, row: dict[str, Tensor], names: Sequence[str]
+        self, member: int, step: int, row: dict[str, list[list[float]]], names: Sequence[str]
     ) -> dict[str, float]:
         """What a table shows of one member at one step; NaN for what was not measured then."""
-        count, m = torch.Size(self.members).numel(), self.n_objectives
         record: dict[str, float] = {"step": step, "member": member}
         for name in names:
-            value = row.get(name)
+            n = self.n_objectives if name in _STEMS else 1
+            entries = row[name][member] if name in row else [torch.nan] * n
             if name in _STEMS:
-                entries = [torch.nan] * m
-                if value is not None:
-                    entries = value.reshape(count, m)[member].tolist()
                 record |= {f"{_STEMS[name]}{k}": entry for k, entry in enumerate(entries)}
             else:
-                record[name] = torch.nan if value is None else value.reshape(count)[member].item()
+                record[name] = entries[0]
         return record
 
     def _window_rows(self) -> list[dict[str, Tensor]]:

@@ -1,5 +1,8 @@
 """Tables and settings that the tests of the estimator share."""
 
+import copy
+from functools import cache
+
 from apfex.datasets import make_biased
 from apfex.estimator import APFExClassifier
 
@@ -25,3 +28,11 @@ def quick(**changes):
 def fitted(**changes):
     """One fitted on the shared table."""
     return quick(**changes).fit(DATA.X, DATA.y, sensitive_features=DATA.sensitive)
+
+
+def shared(**changes):
+    """The same, fitted once for all tests that only look at it."""
+    return copy.copy(_kept(**changes))
+
+
+_kept = cache(fitted)

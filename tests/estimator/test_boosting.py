@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from tests.estimator.tables import DATA, FRESH
-from tests.estimator.trees import BOTH, BY_NAME, FORMS, WHOLE, fitted, trees
+from tests.estimator.trees import BOTH, BY_NAME, FORMS, WHOLE, fitted, shared, trees
 
 from apfex import make_biased
 from apfex.estimator import APFExClassifier
@@ -21,7 +21,7 @@ from apfex.metrics import accuracy, dp_gap
 
 @pytest.fixture(scope="module", params=FORMS.values(), ids=list(FORMS))
 def clf(request):
-    return fitted(**request.param)
+    return shared(**request.param)
 
 
 def test_every_point_is_a_classifier_that_holds_on_fresh_rows(clf):
@@ -45,7 +45,7 @@ def test_gaps_get_smaller_along_the_front(form):
     many = make_biased(6000, kind="marginal", strength=0.4, random_state=1)
     gaps = []
     for seed in range(3):
-        clf = fitted(random_state=seed, **form)
+        clf = shared(random_state=seed, **form)
         decided = [clf.at(place).predict(many.X) for place in (0, -1)]
         gaps.append([dp_gap(many.y, d, sensitive_features=many.sensitive) for d in decided])
         assert gaps[-1][1] < gaps[-1][0]
@@ -103,7 +103,7 @@ def test_a_pickle_predicts_the_same_bit_for_bit(clf):
 
 @BOTH
 def test_equal_seeds_give_equal_fronts(form):
-    first, second, third = (fitted(random_state=seed, **form) for seed in (0, 0, 1))
+    first, second, third = shared(**form), fitted(**form), shared(random_state=1, **form)
     assert first.front_.to_frame().equals(second.front_.to_frame())
     assert (first.predict_proba(FRESH.X) == second.predict_proba(FRESH.X)).all()
     assert not (first.predict_proba(FRESH.X) == third.predict_proba(FRESH.X)).all()
@@ -116,14 +116,14 @@ def test_clone_and_search_over_the_depth():
     search = GridSearchCV(trees(**BY_NAME, n_estimators=4), {"max_depth": [1, 3]}, cv=2)
     search.fit(WHOLE, DATA.y)
     assert search.best_params_["max_depth"] in (1, 3)
+    assert search.best_score_ > 0.6
     assert len(search.best_estimator_.front_) >= 1
 
 
 def test_small_tables_are_crossed():
-    assert fitted().front_[0].n_rows == 600
+    assert shared().front_[0].n_rows == 600
     assert fitted(validation="split").front_[0].n_rows == 200
-    assert fitted(search="inprocess").front_[0].n_rows == 200
-    assert cross_val_score(trees(**BY_NAME, n_estimators=5), WHOLE, DATA.y, cv=2).min() > 0.6
+    assert shared(search="inprocess").front_[0].n_rows == 200
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -153,9 +153,9 @@ def test_members_that_stop_are_evaluated_no_more(monkeypatch):
 
 @BOTH
 def test_progress_is_shown_if_asked_for(form, capsys):
-    fitted(verbose=1, **form)
+    fitted(verbose=1, validation="split", **form)
     assert "best so far: error" in capsys.readouterr().err
-    fitted(**form)
+    fitted(validation="split", **form)
     assert capsys.readouterr().out == ""
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from tests.estimator.tables import DATA, FRESH
-from tests.estimator.trees import BOTH, BY_NAME, WHOLE, fitted, trees
+from tests.estimator.trees import BOTH, BY_NAME, WHOLE, fitted, shared, trees
 
 from apfex.metrics import accuracy
 
@@ -79,7 +79,7 @@ def test_three_classes(form):
 @BOTH
 def test_weights_count(form):
     weight = np.where(DATA.y == 1, 5.0, 1.0)
-    plain, weighted = fitted(**form), fitted(sample_weight=weight, **form)
+    plain, weighted = shared(**form), fitted(sample_weight=weight, **form)
     shares = [clf.at(0).predict(FRESH.X).mean() for clf in (plain, weighted)]
     assert shares[1] > shares[0] + 0.1
     tiny = fitted(sample_weight=weight * 2.0**-40, **form)
@@ -100,7 +100,7 @@ def test_rows_of_weight_zero_are_no_rows(form):
 @BOTH
 def test_named_columns_are_no_inputs_unless_asked_for(form):
     clf = trees(**BY_NAME, **form).fit(WHOLE, DATA.y)
-    same = fitted(**form)
+    same = shared(**form)
     assert (clf.predict_proba(WHOLE) == same.predict_proba(DATA.X)).all()
     assert (clf.predict_proba(WHOLE.assign(sex="male")) == clf.predict_proba(WHOLE)).all()
     informed = trees(**BY_NAME, **form, include_sensitive=True).fit(WHOLE, DATA.y).at(0)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from tests.estimator.tables import DATA, FRESH, fitted, quick
+from tests.estimator.tables import DATA, FRESH, quick, shared
 
 from apfex.estimator._inputs import read_weights
 from apfex.groups import make_groups
@@ -218,7 +218,7 @@ def test_small_tables_give_finite_fronts():
 
 
 def test_columns_that_changed_are_refused_at_predict():
-    clf = fitted()
+    clf = shared()
     with pytest.raises(ValueError, match="feature names"):
         clf.predict(FRESH.X.drop(columns="town"))
     with pytest.raises(TypeError, match="'merit_1' of X must hold numbers as it did in fit"):
@@ -236,7 +236,7 @@ def test_inputs_stay_untouched():
 
 
 def test_a_level_unseen_in_training_is_no_error():
-    clf = fitted()
+    clf = shared()
     assert np.isfinite(clf.predict_proba(FRESH.X.assign(town="Elsewhere"))).all()
 
 

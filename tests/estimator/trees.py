@@ -1,5 +1,7 @@
 """Trees that are quick to fit, for tests of the classifier."""
 
+import copy
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -37,6 +39,14 @@ def fitted(
     **changes: Any,
 ):
     return trees(**changes).fit(X, y, sensitive_features=sensitive, sample_weight=sample_weight)
+
+
+def shared(**changes: Any):
+    """One on the shared table, fitted once for all tests that only look at it."""
+    return copy.copy(_kept(**changes))
+
+
+_kept = cache(fitted)
 
 
 WHOLE = pd.concat([DATA.X, DATA.sensitive], axis=1)

@@ -105,10 +105,10 @@ def test_what_cannot_be_estimated_is_nan_not_zero():
     assert np.isnan(evaluate(nobody, validation, Criteria.of("ppv"), Scoring()).values[0, 1])
 
 
-def candidate(*values, trivial=False, decisions=None, member=0, ranks=None):
+def candidate(*values, trivial=False, decisions=None, member=0, ranks=None, stays=False):
     snapshot = StackedMLP(1, 1, (), 40, seed=0)
-    ranks = np.array([values] if ranks is None else ranks)
-    return Candidate(member, 1, np.asarray(decisions), np.array(values), ranks, trivial, snapshot)
+    ranks, decisions = np.array([values] if ranks is None else ranks), np.asarray(decisions)
+    return Candidate(member, 1, decisions, np.array(values), ranks, trivial, snapshot, stays)
 
 
 def chosen(candidates, **settings):
@@ -164,6 +164,33 @@ def test_points_are_chosen_by_resamples_and_shown_by_the_validation_rows():
     assert chosen([best, lucky, unsure], bounds={}) == [best, unsure]
 
 
+def test_within_a_bound_by_both_measures_goes_before_by_luck():
+    lucky = candidate(0.1, 0.05, ranks=[[0.1, 0.05], [0.1, 0.25]])
+    sure = candidate(0.2, 0.05, ranks=[[0.2, 0.05], [0.2, 0.1]])
+    assert chosen([lucky, sure], n_points=1, bounds={"dp": 0.1}) == [sure]
+    assert chosen([lucky], n_points=1, bounds={"dp": 0.1}) == [lucky]
+    assert chosen([sure], n_points=1, bounds={"dp": 0.05}) == [sure]  # a bound may be met exactly
+
+
+def test_the_model_of_the_user_stays_once_and_where_there_is_room():
+    own, best = candidate(0.4, 0.4, stays=True), candidate(0.1, 0.3)
+    assert chosen([own, best], bounds={}) == [best, own]
+    assert chosen([own, best], n_points=1, bounds={"dp": 0.0}) == [best]
+    trivial = candidate(0.2, 0.0, stays=True, trivial=True)
+    assert chosen([trivial, best], bounds={}) == [best, trivial]
+
+
+def test_a_trivial_model_takes_nobodys_place():
+    constant, *others = candidate(0.3, 0.0, trivial=True), candidate(0.1, 0.3), candidate(0.2, 0.1)
+    assert chosen([constant, *others], n_points=2, bounds={}) == others
+    assert chosen([constant, *others], n_points=3, bounds={}) == [*others, constant]
+
+
+def test_gaps_above_one_half_are_told_apart_where_the_best_model_has_one():
+    wide, less = candidate(0.1, 0.8), candidate(0.2, 0.7)
+    assert chosen([wide, less], bounds={}) == [wide, less]
+
+
 def _volume_of_two(points):
     """What points [n, 2] dominate of the unit square: strip by strip."""
     area, low = 0.0, 1.0
@@ -209,9 +236,13 @@ def test_levelling_down_is_shown_only_where_nobody_gains():
         candidate(0.2, 0.2, decisions=harmed, member=1),
         candidate(0.3, 0.1, decisions=moved, member=2),
     ]
-    front = make_front(SearchResult(rows, validation, ENCODER), make_settings(), favorable=1)
-    shown = {point.member: point.levelled_down for point in front}
-    assert shown == {0: (), 1: ("attribute0=m",), 2: ()}
+    constant = candidate(0.05, 0.0, decisions=[1] * 8, member=3, trivial=True)
+    for offered in (rows, [*rows, constant]):  # nobody is measured by a trivial model
+        found = SearchResult(offered, validation, ENCODER)
+        front = make_front(found, make_settings(), favorable=1)
+        shown = {point.member: point.levelled_down for point in front}
+        assert shown == {0: (), 1: ("attribute0=m",), 2: ()} | ({3: ()} if len(shown) > 3 else {})
+        assert len(shown) == len(offered)
     mirrored = make_front(SearchResult(rows[:2], validation, ENCODER), make_settings(), favorable=0)
     assert all(point.levelled_down == () for point in mirrored)  # label 0 is gained
 

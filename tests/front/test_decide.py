@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.estimator.tables import FRESH, fitted
+from tests.estimator.tables import FRESH, shared
 from tests.persistence.saved import CASES, fitted_case
 from torch import nn
 
@@ -38,9 +38,9 @@ SHARED = {"rules": "joint", "trees": "joint", "both": "joint", "tree members": "
 @pytest.mark.parametrize(("name", "part"), SHARED.items())
 def test_what_points_share_runs_once(name, part):
     clf, new, groups = fitted_case(name)
-    shared = {id(m): m for m in (getattr(p.module, part, None) for p in clf.front_) if m}
-    assert len(shared) == 1
-    (model,) = shared.values()
+    parts = {id(m): m for m in (getattr(p.module, part, None) for p in clf.front_) if m}
+    assert len(parts) == 1
+    (model,) = parts.values()
     runs: Counter[nn.Module] = Counter()
     handle = model.register_forward_hook(lambda module, *_: runs.update([module]))
     clf.decide_all(new, **groups)
@@ -50,7 +50,7 @@ def test_what_points_share_runs_once(name, part):
 
 @pytest.mark.parametrize("changes", [{}, {"group_thresholds": True}, {"search": "inprocess"}])
 def test_rows_come_a_chunk_at_a_time(changes, monkeypatch):
-    clf = fitted(**changes)
+    clf = shared(**changes)
     groups = {"sensitive_features": FRESH.sensitive} if clf.group_thresholds else {}
     whole = clf.decide_all(FRESH.X, **groups)
     assert whole.shape == (len(clf.front_), 600)

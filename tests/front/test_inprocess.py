@@ -32,8 +32,7 @@ class OnlyGaps:
         return Decision(weights)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("model", ["linear", "boosting"])
+@pytest.mark.parametrize(("model", "classes"), [("linear", 3), ("boosting", 2)])
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_every_strategy_finds_a_front(name, model, classes):
     y = DATA.y if classes == 2 else DATA.y + (np.arange(len(DATA.y)) % 5 == 0)

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from tests.estimator.tables import DATA, FRESH, fitted, quick
+from tests.estimator.tables import DATA, FRESH, fitted, quick, shared
 
 from apfex import make_biased
 from apfex.estimator import APFExClassifier
@@ -14,6 +14,7 @@ from apfex.front._inprocess import _Networks
 from apfex.front._postprocess import _JointFit
 from apfex.front._rows import deal
 from apfex.metrics import accuracy, dp_gap
+from apfex.models import OutOfFoldPredictions
 
 BIG = make_biased(n=6000, random_state=3)
 
@@ -35,27 +36,31 @@ def test_a_small_table_of_noise_does_not_fool_itself():
 
 
 def test_on_small_tables_all_rows_choose_and_on_large_ones_some():
-    assert fitted().front_[0].n_rows == 600
+    assert shared().front_[0].n_rows == 600
     assert fitted(validation="split", validation_fraction=0.25).front_[0].n_rows == 150
     large = quick(epochs=1).fit(BIG.X, BIG.y, sensitive_features=BIG.sensitive)
     assert large.front_[0].n_rows == 1200
 
 
 def test_no_row_is_decided_by_rules_that_were_fitted_to_it(monkeypatch):
-    fitted_to, real = [], _JointFit.explore
+    fitted_to, problem, taken, take = [], _JointFit._problem, [], OutOfFoldPredictions.take
 
-    def explore(self, part=None):
-        fitted_to.append(None if part is None else part.clone())
-        return real(self, part)
+    def remember(self, rows):
+        taken.append((rows, take(self, rows)))
+        return taken[-1][1]
 
-    monkeypatch.setattr(_JointFit, "explore", explore)
+    monkeypatch.setattr(OutOfFoldPredictions, "take", remember)
+    monkeypatch.setattr(
+        _JointFit, "_problem", lambda self, known: fitted_to.append(known) or problem(self, known)
+    )
     fitted()
     final, *folds = fitted_to
-    assert final is None
+    assert len(final.targets) == 600
     assert len(folds) == 5
-    left_out = torch.stack([~part for part in folds]).sum(0)
+    assert all(known is some for known, (_, some) in zip(folds, taken, strict=True))
+    left_out = torch.stack([~part for part, _ in taken]).sum(0)
     assert (left_out == 1).all()  # each row once
-    assert all(int((~part).sum()) == 120 for part in folds)
+    assert all(int((~part).sum()) == 120 for part, _ in taken)
 
 
 def test_folds_are_even_within_each_stratum():
@@ -128,7 +133,7 @@ class TestGroupThresholds:
 
     def test_without_them_predict_refuses_groups(self):
         with pytest.raises(ValueError, match="this model decides without them"):
-            fitted().predict(FRESH.X, sensitive_features=FRESH.sensitive)
+            shared().predict(FRESH.X, sensitive_features=FRESH.sensitive)
 
 
 BAD = {
@@ -199,7 +204,7 @@ def test_with_many_groups_no_point_is_a_constant_in_disguise():
     group = rng.integers(0, k, n)
     X = np.c_[rng.normal(size=(n, 4)), group % 5 + rng.normal(size=n)]
     y = (X[:, 0] + 0.5 * (group % 5 > 2) + 0.5 * rng.normal(size=n) > 0.3).astype(int)
-    clf = APFExClassifier(max_gap=1.0, random_state=2, epochs=60)
+    clf = APFExClassifier(max_gap=1.0, random_state=2, model="linear")
     clf.fit(X[:2000], y[:2000], sensitive_features=group[:2000])
     shown = [place for place, point in enumerate(clf.front_) if not point.trivial]
     assert len(shown) > 2
@@ -213,7 +218,7 @@ def test_score_takes_the_groups_that_predict_needs(clf):
     found = clf.score(FRESH.X, FRESH.y, sensitive_features=FRESH.sensitive)
     decided = clf.predict(FRESH.X, sensitive_features=FRESH.sensitive)
     assert found == accuracy(FRESH.y, decided)
-    plain = fitted()
+    plain = shared()
     assert plain.score(FRESH.X, FRESH.y, sensitive_features=FRESH.sensitive) == plain.score(
         FRESH.X, FRESH.y
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from tests.estimator.tables import DATA, quick
+from tests.estimator.tables import DATA, quick, shared
 
 from apfex import APFExClassifier
 from apfex.front import Scoring
@@ -58,10 +58,8 @@ class TestClassWeight:
         torch.testing.assert_close(weighted, balanced)
 
     def test_decisions_follow_and_probabilities_stay(self):
-        plain, weighted = (
-            quick(class_weight=weight).fit(DATA.X, DATA.y, sensitive_features=DATA.sensitive)
-            for weight in (None, {1: 20.0})
-        )
+        plain, weighted = shared(), quick(class_weight={1: 20.0})
+        weighted.fit(DATA.X, DATA.y, sensitive_features=DATA.sensitive)
         assert weighted.predict(DATA.X).mean() > plain.predict(DATA.X).mean() + 0.1
         np.testing.assert_allclose(weighted.predict_proba(DATA.X), plain.predict_proba(DATA.X))
         assert weighted.front_.by == "error"

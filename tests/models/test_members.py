@@ -89,6 +89,30 @@ def test_memberships_of_one_are_groups(c):
             torch.testing.assert_close(*(getattr(one, name) for one in found))
 
 
+@CLASSES
+def test_hard_gaps_are_the_largest_of_any_pair_and_class_and_remember_batches(c):
+    rows = dataclasses.replace(make_rows(c=c, dtype=torch.float64), sample_weight=None)
+    scores, half = make_scores(rows, 2, c), torch.arange(100)
+    losses = MemberLosses(("dp", "tpr"), 1, 2, identity_step, "rms", measures_hard=True)
+    losses.measure(scores[:, half], rows.take(half))
+    found = losses.measure(scores[:, half + 100], rows.take(half + 100)).gaps
+    weight = torch.tensor([1.0, 2.0]).double().repeat_interleave(100)  # the last counts twice
+    classes = [1] if c == 2 else range(c)
+    for member, own in enumerate(scores):
+        decided = (own > 0).long() if c == 2 else own.argmax(1)
+        for place, rate in enumerate(("dp", "tpr")):
+            gaps = []
+            for j in classes:
+                counted = weight * (rows.y == j) if rate == "tpr" else weight
+                rates = [
+                    (counted * (decided == j))[group].sum() / counted[group].sum()
+                    for group in (rows.codes[0] == g for g in range(3))
+                ]
+                gaps.append(max(rates) - min(rates))
+            assert found is not None
+            torch.testing.assert_close(found[member, place], max(gaps))
+
+
 def test_rows_that_belong_in_part_are_learnt_from():
     rows = make_rows(dtype=torch.float64)
     generator = torch.Generator().manual_seed(1)

@@ -7,6 +7,7 @@ from torch import nn
 
 from apfex.objectives import CrossEntropy, FairnessLoss, Objectives, known_gradients
 from apfex.objectives._base import check_batch
+from apfex.objectives._fused import Step
 from apfex.objectives._pairs import smooth_mean_of_few
 from apfex.rates import RATES, GroupIndex
 
@@ -96,6 +97,23 @@ def test_gradients_are_not_known_by_other_tensors_or_past_a_hook(batch):
     assert known_gradients(losses * 2, scores) is None
     scores.register_hook(lambda gradient: 2 * gradient)
     assert known_gradients(losses, scores) is None
+    kept = x.clone().requires_grad_() * 2
+    losses = Objectives([CrossEntropy(), FairnessLoss("dp")])(kept, y, groups)
+    assert known_gradients(losses, kept) is not None
+    kept.retain_grad()
+    assert known_gradients(losses, kept) is None
+
+
+@pytest.mark.parametrize(
+    "step", [Step("tanh"), Step("ccr"), Step("identity"), Step("tanh", 3.0, True)]
+)
+def test_slopes_of_steps_are_those_of_autograd_at_corners_too(step):
+    p = torch.tensor([0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9], dtype=torch.float64)
+    scores = torch.logit(p).requires_grad_()
+    decisions = step.decide(p + (torch.sigmoid(scores) - torch.sigmoid(scores).detach()))
+    (expected,) = torch.autograd.grad(decisions.sum(), scores)
+    found = step.slopes(p.numpy(), decisions.detach().numpy())
+    torch.testing.assert_close(torch.from_numpy(found), expected)
 
 
 def test_few_groups_with_too_little_or_nan():

@@ -193,10 +193,11 @@ def test_together_as_one_by_one(batch):
         CrossEntropy(),
         FairnessLoss("tpr"),
         FairnessLoss("dp", task_weight=0.0),
+        FairnessLoss("dp", min_count=16.0),  # which leaves some groups out
         FairnessLoss("fpr", aggregate="max"),
         DPLoss(),
     ]
-    given = [groups, None, other, other, groups, groups % 2]
+    given = [groups, None, other, other, groups, groups, groups % 2]
     together = Objectives(losses)(scores, y, given, weight)
     single = torch.stack(
         [loss(scores, y, g, weight) for loss, g in zip(losses, given, strict=True)]
@@ -206,6 +207,28 @@ def test_together_as_one_by_one(batch):
     torch.testing.assert_close(
         torch.autograd.grad(together @ mix, scores)[0], torch.autograd.grad(single @ mix, scores)[0]
     )
+
+
+def test_several_classes_together_as_one_by_one():
+    """Losses that differ in one setting share nothing that depends on it."""
+    generator = torch.Generator().manual_seed(3)
+    scores = torch.randn(N, 3, generator=generator, dtype=torch.float64)
+    attribute = torch.rand(N, 4, generator=generator, dtype=torch.float64)
+    y, codes = torch.arange(N) % 3, torch.randint(0, 4, (N,), generator=generator)
+    ccr = [MulticlassCCRLoss(), MulticlassCCRLoss(threshold=0.3), MulticlassCCRLoss(width=0.5)]
+    gaps = [
+        FairnessLoss("dp"),
+        FairnessLoss("tpr"),
+        FairnessLoss("dp", min_count=16.0),
+        FairnessLoss("dp", relaxation="ccr"),
+        FairnessLoss("dp", aggregate="max"),
+        FairnessLoss("dp", task_weight=0.5),
+    ]
+    given = [attribute] * len(ccr) + [codes] * len(gaps)
+    together = Objectives([*ccr, *gaps])(scores, y, given)
+    single = [loss(scores, y, groups) for loss, groups in zip([*ccr, *gaps], given, strict=True)]
+    torch.testing.assert_close(together, torch.stack(single))
+    assert together.unique().numel() == len(given)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
@@ -280,17 +303,24 @@ def test_membership_scores_may_have_any_sign():
     torch.testing.assert_close(Objectives([loss, CrossEntropy()])(scores, y, attribute)[0], value)
 
 
-@pytest.mark.parametrize("aggregate", ["smooth_mean", "mean", "max", "rms"])
+@pytest.mark.parametrize("form", ["smooth_mean", "mean", "max", "rms", "classes"])
 @pytest.mark.parametrize("rate", ["dp", "tpr"])
-@pytest.mark.parametrize("c", [2, 3])
-def test_the_range_scale_is_attained(aggregate, rate, c):
-    """Two groups that are decided as differently as can be."""
+@pytest.mark.parametrize("c", [2, 3, 5])
+def test_the_range_scale_is_attained(form, rate, c):
+    """Two groups that are decided as differently as can be; the task adds its uninformed loss."""
     y, groups = torch.arange(6 * c) % c, torch.arange(6 * c) // (3 * c)
     decided = torch.where(
         groups == 0, y if rate == "tpr" else 0, (y + 1) % c if rate == "tpr" else 1
     )
     scores = 60.0 * torch.nn.functional.one_hot(decided, c).double()
-    if c == 2:
+    if c == 2 and form != "classes":
         scores = scores[:, 1] - scores[:, 0]
-    loss = FairnessLoss(rate, "identity", task_weight=0.0, aggregate=aggregate)
-    assert loss(scores, y, groups).item() == pytest.approx(loss.typical_scale(c), abs=1e-3)
+
+    def make(task_weight):
+        if form == "classes":
+            return MulticlassCCRLoss(rate, task_weight=task_weight)
+        return FairnessLoss(rate, "identity", task_weight=task_weight, aggregate=form)
+
+    scale = make(0.0).typical_scale(c)
+    assert make(0.0)(scores, y, groups).item() == pytest.approx(scale, abs=1e-3)
+    assert make(0.3).typical_scale(c) == pytest.approx(scale + 0.3 * math.log(c))

@@ -50,6 +50,27 @@ def test_value_and_slopes_are_those_of_the_definition(aggregate, k, spread):
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
+@pytest.mark.parametrize("k", [3, 6, 40])
+def test_where_rates_tie_the_slopes_are_subgradients_and_shared(aggregate, k):
+    """All forms are convex: no change of the rates ends below the tangent."""
+    generator = torch.Generator().manual_seed(k)
+    ones = torch.ones(k, dtype=torch.float64)
+    for values in (torch.tensor([0.2, 0.8]), torch.tensor([0.1, 0.5, 0.9]), torch.tensor([0.5])):
+        tied = values[torch.arange(k) % len(values)].double()
+        others = torch.rand(50, k, generator=generator, dtype=torch.float64)
+        others[:10] = tied + 0.1 * (tied == tied.max()) * torch.arange(1, 11).view(-1, 1)
+        for arrays, elsewhere in zip(
+            backends(tied, ones), backends(others, ones.expand(50, k)), strict=True
+        ):
+            gap, slope, _ = map(torch.as_tensor, gap_and_slopes(*arrays, aggregate, 1e-3))
+            reached = torch.as_tensor(gap_and_slopes(*elsewhere, aggregate, 1e-3)[0])
+            assert (reached >= gap + (others - tied) @ slope - 1e-5).all()
+            if aggregate != "mean":
+                for rate in values:
+                    assert slope[tied == rate.double()].std(correction=0) < 1e-9
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
 @pytest.mark.parametrize("k", [6, 50])
 def test_groups_below_the_mass_are_left_out(aggregate, k):
     rates = torch.rand(k, dtype=torch.float64)

@@ -14,6 +14,7 @@ from apfex.strategies import (
     AdaptiveSwitch,
     ConeProjection,
     EqualWeights,
+    SetSampling,
 )
 
 
@@ -46,6 +47,58 @@ def test_what_goes_into_grad_is_the_weighted_sum_of_scaled_gradients(setting, ou
     optimizer.backward(values, outputs=scores if outputs else None)
     for parameter, gradient in zip(model.parameters(), expected, strict=True):
         torch.testing.assert_close(parameter.grad, gradient)
+
+
+def test_what_is_told_of_gradients_is_theirs():
+    """One of length 0 has no cosine with any other, and makes every point stationary."""
+    rows = torch.tensor([[3.0, 0.0], [0.0, 0.0], [0.0, 4.0], [5.0, 5.0]])
+    w = torch.zeros(2, requires_grad=True)
+    optimizer = APFEx(torch.optim.SGD([w], lr=0.1), MGDA(), window=1, scales="none")
+    optimizer.backward(rows @ w)
+    optimizer.step()
+    assert optimizer.history is not None
+    told = optimizer.history.to_frame().iloc[0]
+    assert [told[f"norm{k}"] for k in range(4)] == pytest.approx([3, 0, 4, 50**0.5])
+    assert told["alignment"] == pytest.approx((0 + 2 * 0.5**0.5) / 3)
+    assert told["omega"] == pytest.approx(0.0, abs=1e-6)
+    assert told["omega_active"] == pytest.approx(12 / 5)  # of a triangle of sides 3, 4, 5
+
+
+def test_sampling_goes_on_in_part_as_before():
+    rows = torch.tensor([[3.0, 1.0], [-1.0, 4.0]])
+    w = torch.zeros(2, requires_grad=True)
+    strategy = SetSampling(blend=0.2, hold="step")
+    optimizer = APFEx(torch.optim.SGD([w], lr=0.1), strategy, scales="none", trace=True)
+    written = []
+    for _ in range(4):
+        optimizer.backward(rows @ w)
+        assert w.grad is not None
+        written.append(w.grad.clone())
+        optimizer.step()
+    assert optimizer.history is not None
+    weights = torch.tensor(optimizer.history.to_frame()[["weight0", "weight1"]].to_numpy())
+    drawn = weights.float() @ rows
+    torch.testing.assert_close(written[0], drawn[0])
+    for last, new, now in zip(written, drawn[1:], written[1:], strict=False):
+        torch.testing.assert_close(now, 0.2 * new + 0.8 * last)
+
+
+def test_scales_are_the_largest_sizes_of_the_first_window():
+    """Of either sign, at least the floor, fixed from then on; earlier losses follow them."""
+    values = torch.tensor(
+        [[0.5, -1.0, 0.01], [-3.0, -2.0, 0.02], [9.0, 9.0, 9.0], [-7.0, 8.0, 1.0]]
+    )
+    w = torch.zeros(1, requires_grad=True)
+    optimizer = APFEx(torch.optim.SGD([w], lr=0.1), EqualWeights(), window=2, floor=0.1)
+    for taken, row in enumerate(values, start=1):
+        optimizer.backward(row + (w - w.detach()))
+        optimizer.step()
+        assert optimizer.scales is not None
+        largest = values[: min(taken, 2)].abs().amax(0).clamp(min=0.1)
+        assert optimizer.scales.tolist() == pytest.approx(largest.tolist())
+    assert optimizer.history is not None
+    expected = (values / values[:2].abs().amax(0).clamp(min=0.1)).unflatten(0, (2, 2)).mean(1)
+    torch.testing.assert_close(optimizer.history.losses, expected.double())
 
 
 @pytest.mark.parametrize("kind", MODELS)

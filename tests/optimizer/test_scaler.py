@@ -3,11 +3,13 @@
 import copy
 import math
 
+import pandas as pd
 import pytest
 import torch
 from tests.optimizer.loops import STRATEGIES, losses, same
 from torch import nn
 
+from apfex.constraints import Constraint
 from apfex.optimizer import APFEx
 from apfex.strategies import ConeProjection, Decision, EqualWeights
 
@@ -70,7 +72,31 @@ def test_the_recipe_trains_as_without_a_scaler(device, strategy, accumulate, cli
         torch.testing.assert_close(a, b)
     assert scaled.history is not None
     assert plain.history is not None
-    torch.testing.assert_close(scaled.history.losses, plain.history.losses)
+    told, expected = scaled.history.to_frame(), plain.history.to_frame()
+    pd.testing.assert_frame_equal(told, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("strategy", [EqualWeights(), ConeProjection()], ids=str)
+def test_constraints_bend_a_scaled_direction_alike(strategy):
+    model, x, y, groups = setting()
+    found = []
+    for scaler in (None, torch.amp.GradScaler("cpu", init_scale=1024.0)):
+        twin = copy.deepcopy(model)
+        optimizer = sgd(twin, strategy, window=1)
+        scores = twin(x)
+        mean = scores.mean()
+        bounds = [Constraint(mean, -9.0), Constraint(-mean, -5.0), Constraint(scores[0, 0], -1.0)]
+        optimizer.backward(losses(scores, y, groups), constraints=bounds, scaler=scaler)
+        if scaler is not None:
+            scaler.unscale_(optimizer)
+        gradients = [p.grad for p in twin.parameters()]
+        optimizer.step() if scaler is None else scaler.step(optimizer)
+        assert optimizer.history is not None
+        found.append((gradients, optimizer.history.to_frame()))
+    (plain, expected), (scaled, told) = found
+    torch.testing.assert_close(scaled, plain, rtol=1e-4, atol=1e-5)
+    pd.testing.assert_frame_equal(told, expected, rtol=1e-4, atol=1e-6)
+    assert expected["slack"].item() > 1
 
 
 @pytest.mark.parametrize("accumulate", [True, False])

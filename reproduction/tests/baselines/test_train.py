@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from apfex.solvers import min_norm
+from apfex.strategies import EqualWeights
 from apfex_reproduction.baselines._frank_wolfe import one_step_min_norm
 from apfex_reproduction.baselines._losses import Term, evaluate
 from apfex_reproduction.baselines._networks import Networks
@@ -67,6 +68,13 @@ def test_a_step_of_two_losses_has_the_closed_form():
     Adam(expected, BUDGET.learning_rate).step((share * g1 + (1 - share) * g2).unsqueeze(0))
     one.step(1, rows)
     torch.testing.assert_close(networks.values, expected)
+
+
+@pytest.mark.parametrize(("batch_size", "expected"), [(None, 10), (192, 10), (999, 10), (64, 3)])
+def test_a_window_is_an_epoch_or_ten_full_batches(batch_size, expected):
+    one, _ = learner(Plan((DP,), strategy=EqualWeights()), replace(BUDGET, batch_size=batch_size))
+    (group,) = one.strategic
+    assert group.history.window == expected
 
 
 def test_scales_are_mean_losses_at_the_start_with_dropout_on():

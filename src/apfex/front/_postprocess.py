@@ -162,19 +162,20 @@ class _JointFit:
             seed,
         )
 
-    def explore(self, part: Tensor | None = None) -> ExploredRules:
-        """Rules by all predictions, or by those of some rows."""
-        known = self.predictions if part is None else self.predictions.take(part)
-        return explore_rules(
-            known,
-            self.aims,
+    def explore(self) -> ExploredRules:
+        """Rules by all predictions."""
+        problems, settings = [self._problem(self.predictions)], self.settings
+        return explore_rules(problems, self.aims, settings.strategies, seed=self.seed)[0]
+
+    def _problem(self, predictions: OutOfFoldPredictions) -> RuleProblem:
+        """What rules by some of the predictions are judged by."""
+        return RuleProblem.of(
+            predictions,
+            self.aims.rates,
             self.parents,
-            self.settings.strategies,
-            costs=self.settings.scoring.costs_of(known.label_shares()),
+            costs=self.settings.scoring.costs_of(predictions.label_shares()),
             selection_rate=self.settings.positive_rate,
             trusted_rows=_TRUSTED_ROWS,
-            seed=self.seed,
-            trace=part is None,
         )
 
     def ranks(self, rules: Tensor, rows: ValidationRows) -> np.ndarray:
@@ -236,16 +237,18 @@ class _JointFit:
 
         The rules saw probabilities of other rows, by models that had learnt from this one.
         """
-        decided = None
-        for fold in self.folds.unique():
-            others = self.folds == fold
-            rules = self.explore(~others).rules
-            found = decisions_of(rule_scores(rules, self.predictions.probabilities[others]))
-            if decided is None:
-                decided = found.new_empty(len(rules), len(self.folds))
-            decided[:, others] = found
-        assert decided is not None
-        return decided
+        taken = [self.folds == fold for fold in self.folds.unique()]
+        problems = [self._problem(self.predictions.take(~others)) for others in taken]
+        strategies = self.settings.strategies
+        found = explore_rules(problems, self.aims, strategies, seed=self.seed, trace=False)
+        decided = [
+            decisions_of(rule_scores(explored.rules, self.predictions.probabilities[others]))
+            for explored, others in zip(found, taken, strict=True)
+        ]
+        together = decided[0].new_empty(len(decided[0]), len(self.folds))
+        for others, own in zip(taken, decided, strict=True):
+            together[:, others] = own
+        return together
 
     def at_rate(self, rules: Tensor, rows: Rows, part: np.ndarray) -> Tensor:
         """Rules that choose the share asked for by all models together.

@@ -48,11 +48,14 @@ class Explorer:
         Steps over which strategies average losses.
     seed : int
     trace_window : int
-        Steps of which the trace keeps the means; 1 for every single step.
+        Steps of which the trace keeps the means; 1 for every single step, 0 for no trace at all.
     integral : float
         Share of what a gap exceeds its bound by that is added to what is asked of later steps:
         what falls too slowly is asked for more and more, as where a step by the scores comes to
         less in the models.
+    copies : int
+        How many populations of the same aims there are, one after the other, as of several tables
+        that are searched in step. They do not touch each other.
 
     Attributes
     ----------
@@ -79,15 +82,19 @@ class Explorer:
         seed: int = 0,
         trace_window: int = 1,
         integral: float = 0.0,
+        copies: int = 1,
     ) -> None:
+        place = torch.arange(aims.n_members).repeat(copies)
+        aims = aims if copies == 1 else aims.of_members(place.to(aims.weights.device))
         weights = aims.weights
         b, device = aims.n_members, weights.device
         m = 1 + weights.shape[1]
         self._aims, self._strategies = aims, tuple(strategies)
-        self._dealt = torch.arange(b, device=device) % len(self._strategies)
+        self._dealt = place.to(device) % len(self._strategies)
+        self._plain = (torch.arange(b) - place).to(device)  # the first of each population
         self._preferences = torch.cat([weights.new_ones(b, 1), weights], 1).double()
         self._bounded = aims.bounded
-        self._seeds = torch.arange(b) + 1_000_003 * seed
+        self._seeds = place + 1_000_003 * seed
         names = [_choice_names(strategy) for strategy in self._strategies]
         self._offsets = [1 + sum(map(len, names[:place])) for place in range(len(names))]
         self._history = History(m, window, (b,), device=device)
@@ -95,8 +102,9 @@ class Explorer:
         self._known = torch.zeros_like(self._preferences)
         self._integral, self._missed = integral, torch.zeros_like(self._preferences[:, 1:])
         flat = ["aim", *(name for found in names for name in found)]
+        self._traces, window = trace_window > 0, max(1, trace_window)
         every = trace_window == 1
-        self.trace = History(m, trace_window, (b,), trace=every, choice_names=flat, device=device)
+        self.trace = History(m, window, (b,), trace=every, choice_names=flat, device=device)
 
     @property
     def has_bounds(self) -> bool:
@@ -156,8 +164,8 @@ class Explorer:
         weights, choice = self._weigh(losses.nan_to_num(0.0, 0.0), gramian, explores)
         multipliers, slack = self._bend(weights, gramian, done)
         bent = torch.cat([weights[:, :1], weights[:, 1:] + multipliers], 1)
-        length = direction_length(gramian, bent)
-        self._record(losses, gramian, bent, choice, length, slack, members)
+        if self._traces:
+            self._record(losses, gramian, bent, choice, slack, members)
         return bent if members is None else bent[members]
 
     def _spread(self, part: Tensor, members: Tensor) -> Tensor:
@@ -210,7 +218,7 @@ class Explorer:
         own, multipliers = self._bounded, torch.zeros_like(weights[:, 1:])
         if not len(own):
             return multipliers, None
-        excess = self._known[:, 1:] - self._aims.bounds(self._known[0, 1:], done)
+        excess = self._known[:, 1:] - self._aims.bounds(self._known[self._plain, 1:], done)
         slack = torch.full_like(weights[:, 0], torch.nan)
         slack[own] = excess[own].amax(1).clamp_min(0)
         missed = (self._missed + self._integral * excess).clamp(0.0, _MOST_MISSED)
@@ -233,10 +241,10 @@ class Explorer:
         gramian: Tensor,
         weights: Tensor,
         choice: Tensor,
-        length: Tensor,
         slack: Tensor | None,
         members: Tensor | None,
     ) -> None:
+        length = direction_length(gramian, weights)
         losses = losses.nan_to_num(torch.nan, torch.nan)
         if members is not None:  # nothing is told of those that have stopped
             stopped = torch.ones_like(length, dtype=torch.bool).index_fill(0, members, False)

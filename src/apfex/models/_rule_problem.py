@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import final
 
 import torch
@@ -75,7 +76,23 @@ class RuleProblem:
         costs: Tensor | None = None,
         selection_rate: float | None = None,
     ) -> RuleProblem:
-        """Make the problem of some predictions; see :func:`explore_rules` for the arguments."""
+        """Make the problem of some predictions.
+
+        Parameters
+        ----------
+        predictions : OutOfFoldPredictions
+        rates : sequence of r names
+        parents : sequence of a int64 Tensors of shape [k]
+            For each grouping, the group that a group of the crossing belongs to.
+        trusted_rows : float
+            See :meth:`OutOfFoldPredictions.memberships`: with so many rows of a group and label,
+            their own labels count as much as the predictions of all rows.
+        costs : Tensor of shape [c, c], optional
+            What it costs to decide for the class of a column where the label is that of the row; 1
+            for every error by default.
+        selection_rate : float, optional
+            Share of the rows that each rule must decide for the second of two classes.
+        """
         _, k, c = predictions.probabilities.shape
         q, shares = predictions.probabilities.flatten(1), predictions.shares().unsqueeze(1)
         counted = shares * predictions.memberships(trusted_rows)
@@ -161,31 +178,50 @@ class RuleProblem:
 
         As :func:`~apfex.rates.soft_counts`, where rows belong to groups and labels in part.
         """
-        k, c = self.totals.shape
-        selected = F.linear(decisions, self.counted).unflatten(-1, (k, c))
-        everybody, found = self.totals.expand(decisions.shape[1], k, c), []
-        for parent in self.parents:
-            parts = [self._split(part, parent) for part in (selected, everybody)]
-            found.append(torch.cat([parts[0], parts[1].expand_as(parts[0])], -1))
+        selected = F.linear(decisions, self.counted).unflatten(-1, self.totals.shape)
+        found = []
+        for parent, everybody in zip(self._indices, self._everybody, strict=True):
+            own = self._split(selected, parent)
+            found.append(torch.cat([own, everybody.expand_as(own)], -1))
         return found
+
+    @cached_property
+    def _indices(self) -> list[GroupIndex | None]:
+        """Which group of each grouping a group of the crossing is in; None where it is itself."""
+        return [
+            None
+            if torch.equal(parent, torch.arange(len(parent)).to(parent))
+            else GroupIndex(parent, None, int(parent.max()) + 1)
+            for parent in self.parents
+        ]
+
+    @cached_property
+    def _everybody(self) -> list[Tensor]:
+        """Counts [j, groups, 2] of all rows, for each grouping."""
+        totals = self.totals.expand(len(self.own), *self.totals.shape)
+        return [self._split(totals, parent) for parent in self._indices]
 
     def _gaps(self, decisions: Tensor, aggregate: Aggregate) -> tuple[Tensor, list[Tensor]]:
         """Gaps [b, a r], and of each its slope by the decisions for group and label [b, j, k c]."""
         j, own = decisions.shape[1], self.own[:, None, None, :]
         found, tables = [decisions.new_zeros(len(decisions), 0)], []
-        for parent, counts in zip(self.parents, self.counts(decisions), strict=True):
+        for parent, counts in zip(self._indices, self.counts(decisions), strict=True):
             gaps, slopes = gaps_of_counts(counts, self.rates, aggregate, _MIN_SHARE)
             found.append(gaps.mean(1))
-            slopes = slopes[:, :, :, parent] / j  # [b, j, r, k, 4]
-            each = slopes[..., :1] * (1 - own) + slopes[..., 1:2] * own
-            tables += each.flatten(3).unbind(2)
+            if parent is not None:
+                slopes = slopes[:, :, :, parent.codes]
+            slopes = slopes[..., :2]  # [b, j, r, k, 2]
+            if j > 1:
+                slopes = (slopes[..., :1] * (1 - own) + slopes[..., 1:] * own) / j
+            tables += slopes.flatten(3).unbind(2)
         return torch.cat(found, 1), tables
 
-    def _split(self, counts: Tensor, parent: Tensor) -> Tensor:
+    def _split(self, counts: Tensor, parent: GroupIndex | None) -> Tensor:
         """Counts [..., j, k, c] as those of other labels and of the own one, by parent group."""
-        own = self.own[:, None, :]
-        pairs = torch.stack([(counts * (1 - own)).sum(-1), (counts * own).sum(-1)], -1)
-        return GroupIndex(parent, None, int(parent.max()) + 1).sum(pairs.mT).mT
+        if len(self.own) > 1:
+            own = self.own[:, None, :]
+            counts = torch.stack([(counts * (1 - own)).sum(-1), (counts * own).sum(-1)], -1)
+        return counts if parent is None else parent.sum(counts.mT).mT
 
 
 def _basis(q: Tensor, shares: Tensor) -> Tensor:

@@ -13,7 +13,6 @@ from apfex.history import History
 from apfex.models._adam import Adam
 from apfex.models._aims import Aims
 from apfex.models._explorer import Explorer
-from apfex.models._joint_model import OutOfFoldPredictions
 from apfex.models._rule_problem import RuleProblem
 from apfex.strategies import Strategy
 
@@ -67,7 +66,7 @@ class ExploredRules:
     steps : Tensor of shape [looks * b]
         After how many steps each was taken.
     trace : History
-        Every step of the b members.
+        Every step of the b members; of all problems, where several were explored in step.
     """
 
     rules: Tensor
@@ -76,37 +75,27 @@ class ExploredRules:
 
 
 def explore_rules(
-    predictions: OutOfFoldPredictions,
+    problems: Sequence[RuleProblem],
     aims: Aims,
-    parents: Sequence[Tensor],
     strategies: Sequence[Strategy],
     *,
-    costs: Tensor | None = None,
-    selection_rate: float | None = None,
-    trusted_rows: float = 200.0,
     schedule: RuleSchedule | None = None,
     seed: int = 0,
     trace: bool = True,
-) -> ExploredRules:
+) -> list[ExploredRules]:
     """Explore the trade-offs between the expected error and the gaps, with rules as models.
 
     Parameters
     ----------
-    predictions : OutOfFoldPredictions
+    problems : sequence of p RuleProblems
+        Of the same groups and classes, as of the folds of a table. They are explored in step and
+        do not touch each other: most of what a step takes on a small table does not depend on how
+        many members there are.
     aims : Aims
-        Of b members: weights [b, a * r] for each of a groupings and r rates, and bounds.
-    parents : sequence of a int64 Tensors of shape [k]
-        For each grouping, the group that a group of the crossing belongs to.
+        Of b members of each problem: weights [b, a * r] for each of a groupings and r rates, and
+        bounds.
     strategies : sequence of Strategy
         What decides once members have arrived at their aims; they are dealt to them in turn.
-    costs : Tensor of shape [c, c], optional
-        What it costs to decide for the class of a column where the label is that of the row; 1 for
-        every error by default.
-    selection_rate : float, optional
-        Share of the rows that each rule must decide for the second of two classes.
-    trusted_rows : float
-        See :meth:`OutOfFoldPredictions.memberships`: with so many rows of a group and label, their
-        own labels count as much as the predictions of all rows.
     schedule : RuleSchedule, optional
     seed : int
         Of what strategies draw.
@@ -115,7 +104,7 @@ def explore_rules(
 
     Returns
     -------
-    ExploredRules
+    list of p ExploredRules
 
     Notes
     -----
@@ -128,46 +117,41 @@ def explore_rules(
 
     Examples
     --------
-    >>> from apfex.models import rule_scores
+    >>> from apfex.models import OutOfFoldPredictions, rule_scores
     >>> from apfex.strategies import AdaptiveSwitch
     >>> q = torch.tensor([[[0.4, 0.1], [0.2, 0.3]], [[0.1, 0.5], [0.1, 0.3]]])
     >>> predictions = OutOfFoldPredictions(q, torch.tensor([0, 1]))
-    >>> plain = Aims(("dp",), torch.tensor([[0.0]]))
-    >>> found = explore_rules(predictions, plain, [torch.arange(2)], [AdaptiveSwitch()])
+    >>> problem = RuleProblem.of(predictions, ("dp",), [torch.arange(2)])
+    >>> [found] = explore_rules([problem], Aims(("dp",), torch.zeros(1, 1)), [AdaptiveSwitch()])
     >>> rule_scores(found.rules, q)[0] > 0  # the more likely label
     tensor([False,  True])
     """
-    schedule = schedule or RuleSchedule()
-    problem = RuleProblem.of(
-        predictions,
-        aims.rates,
-        parents,
-        trusted_rows=trusted_rows,
-        costs=costs,
-        selection_rate=selection_rate,
+    schedule, first = schedule or RuleSchedule(), problems[0]
+    b, p, (k, c) = aims.n_members, len(problems), first.totals.shape
+    explorer = Explorer(
+        aims.to(first.q), strategies, schedule.window, seed, trace_window=int(trace), copies=p
     )
-    _, k, c = predictions.probabilities.shape
-    aims = aims.to(problem.q)
-    n_steps = schedule.arrive + schedule.windows * schedule.window
-    every = 1 if trace else n_steps + 1
-    explorer = Explorer(aims, strategies, schedule.window, seed, trace_window=every)
-    moves = problem.q.new_zeros(aims.n_members, len(problem.start), len(problem.basis))
+    moves = first.q.new_zeros(p * b, len(first.start), len(first.basis))
     optimizer = Adam([moves], betas=(0.9, 0.99), epsilon=_LEAST_SLOPE, fused=False)
     archive, slower = [], min(1.0, (4 / k) ** 0.5)
     for look in range(schedule.looks):
         for step, (learning_rate, softness) in enumerate(_steps(schedule, look)):
             spread = "smooth_max" if look or step >= schedule.gather else "rms"
-            losses, gradients = problem.losses_and_gradients(moves, softness, spread)
+            found = [
+                problem.losses_and_gradients(own, softness, spread)
+                for problem, own in zip(problems, moves.split(b), strict=True)
+            ]
+            losses, gradients = (torch.cat(parts) for parts in zip(*found, strict=True))
             turn = explorer.explore if look else explorer.arrive
             direction = turn(losses, gradients, (look + 0.5) / schedule.looks)
             optimizer.step([direction.view_as(moves)], slower * learning_rate)
-        archive.append(problem.rules(moves))
-    steps = schedule.arrive + schedule.window * torch.arange(schedule.looks)
-    return ExploredRules(
-        torch.cat(archive).unflatten(-1, (k, c)),
-        steps.repeat_interleave(aims.n_members),
-        explorer.trace,
-    )
+        pairs = zip(problems, moves.split(b), strict=True)
+        archive.append([problem.rules(own).unflatten(-1, (k, c)) for problem, own in pairs])
+    steps = schedule.arrive + schedule.window * torch.arange(schedule.looks).repeat_interleave(b)
+    return [
+        ExploredRules(torch.cat(rules), steps, explorer.trace)
+        for rules in zip(*archive, strict=True)
+    ]
 
 
 def _steps(schedule: RuleSchedule, look: int) -> list[tuple[float, float]]:

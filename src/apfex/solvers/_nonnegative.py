@@ -38,8 +38,10 @@ def nonnegative_qp(matrix: Tensor, linear: Tensor) -> Tensor:
     """
     check_shapes(matrix=matrix, linear=linear)
     a, b = matrix.detach().to(torch.float64), linear.detach().to(torch.float64)
-    batch = torch.broadcast_shapes(a.shape[:-1], b.shape)
-    a, b = a.expand(*batch, batch[-1]), b.expand(batch)
+    batch = b.shape
+    if a.shape[:-1] != batch:
+        batch = torch.broadcast_shapes(a.shape[:-1], batch)
+        a, b = a.expand(*batch, batch[-1]), b.expand(batch)
     if not is_small_batch(a):
         return _solve_batch(a, b)
     matrices, vectors = a.reshape(-1, *a.shape[-2:]).numpy(), b.reshape(-1, a.shape[-1]).numpy()
