@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,16 +41,21 @@ def room_of(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
+@cache
+def imports_of(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imported_rooms(path: Path) -> set[str]:
     rooms = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        modules = []
+    for node in imports_of(path):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             modules = [node.module or ""]
             if node.module == "apfex":
                 modules = [f"apfex.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Import):
+        else:
             modules = [alias.name for alias in node.names]
         rooms |= {m.split(".")[1] for m in modules if m.startswith("apfex.")}
     return rooms
@@ -78,7 +84,7 @@ def test_imports_run_one_way(path):
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
 def test_private_files_are_imported_only_within_their_room(path):
     room = room_of(path)
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in imports_of(path):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("apfex."):
             parts = (node.module or "").split(".")
             assert not any(p.startswith("_") for p in parts[1:]) or parts[1] == room
@@ -90,7 +96,7 @@ def names_taken_from(room: str, folder: Path) -> set[str]:
     for path in folder.rglob("*.py"):
         if path.is_relative_to(SOURCE / room) or path == SOURCE / f"{room}.py":
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in imports_of(path):
             if isinstance(node, ast.ImportFrom) and node.module == f"apfex.{room}":
                 taken |= {alias.name for alias in node.names}
     return taken

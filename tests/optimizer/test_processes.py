@@ -53,6 +53,20 @@ def refused_on_two_ranks(rank: int, folder: str) -> None:
     (Path(folder) / f"{rank}.json").write_text(json.dumps(told))
 
 
+def test_a_group_of_two_is_refused(monkeypatch):
+    model, (x, y, groups) = nn.Linear(3, 1), batch()
+    early = APFEx(torch.optim.SGD(model.parameters(), lr=0.1))
+    monkeypatch.setattr(dist, "is_initialized", lambda: True)
+    monkeypatch.setattr(dist, "get_world_size", lambda: 2)
+    before = snapshot(model, early)
+    with pytest.raises(RuntimeError, match=r"must run in one process, but torch.distributed has 2"):
+        early.backward(losses(model(x), y, groups))
+    assert same(snapshot(model, early), before)
+    with pytest.raises(RuntimeError, match="Train in one process"):
+        APFEx(torch.optim.SGD(model.parameters(), lr=0.1))
+
+
+@pytest.mark.slow
 def test_two_ranks_under_ddp_are_refused(tmp_path):
     context = spawn(refused_on_two_ranks, (str(tmp_path),), nprocs=2, join=False)
     assert context is not None

@@ -26,6 +26,7 @@ except OSError as error:
 WRITER = """
 import sys
 from apfex.persistence import write_text_atomically
+print("ready", flush=True)
 for turn in range(60):
     write_text_atomically(sys.argv[1], "ab"[turn % 2] * 300_000)
 """
@@ -96,7 +97,10 @@ def test_no_room_leaves_what_was_there_and_nothing_else(tmp_path):
 def test_readers_never_see_half_a_file(tmp_path):
     path = tmp_path / "note.txt"
     write_text_atomically(path, "b" * 300_000)
-    with subprocess.Popen([sys.executable, "-c", WRITER, path]) as writer:
+    command = [sys.executable, "-c", WRITER, path]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
         seen = set()
         while writer.poll() is None:
             text = path.read_text()
