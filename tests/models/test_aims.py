@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from apfex.models import Aims, spread_aims
+from apfex.rates import RateName
 
 inf = math.inf
 
@@ -39,7 +40,8 @@ def test_bounds_are_swept_and_the_tightest_holds(kinds):
     for plain, done in itertools.product(([0.3, 0.1, 0.2], [0.0, 0.4, 0.1]), (0.0, 0.3, 1.0)):
         expected = bounds_by_hand(aims, plain, done)
         torch.testing.assert_close(aims.bounds(torch.tensor(plain), done), torch.tensor(expected))
-    has_one = [member for member, row in enumerate(expected) if min(row) < inf]
+    by_hand = bounds_by_hand(aims, [0.3, 0.1, 0.2], 0.5)
+    has_one = [member for member, row in enumerate(by_hand) if min(row) < inf]
     assert aims.bounded.tolist() == has_one
 
 
@@ -118,3 +120,11 @@ def test_weights_are_draws_from_the_faces_of_the_simplex(r):
     parts = torch.cat([torch.ones(len(inside), 1), inside], 1)
     means = (parts / parts.sum(1, keepdim=True)).mean(0)
     torch.testing.assert_close(means, torch.full_like(means, 1 / (1 + r)), rtol=0, atol=0.02)
+
+
+def test_the_gaps_of_a_criterion_share_its_weight():
+    odds: list[list[RateName]] = [["dp"], ["tpr", "fpr"]]
+    shared = spread_aims(("dp", "tpr", "fpr"), n_members=30, criteria=odds).weights
+    single = spread_aims(("dp", "tpr"), n_members=30).weights
+    together = torch.stack([shared[:, 0], shared[:, 1] + shared[:, 2]], 1)
+    torch.testing.assert_close(together, single)
