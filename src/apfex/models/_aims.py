@@ -118,12 +118,12 @@ def spread_aims(
     ----------
     rates : sequence of r names
     n_members : int
-        At least two. The first is plain; about a third have bounds.
+        At least two. The first is plain; about a third have bounds, from four members on.
     n_groupings : int
         Gaps of each grouping get the same aim.
     limits : sequence of r numbers, optional
-        Bounds that are asked for; two of the members that have bounds sweep towards all of them at
-        once. ``inf`` for a gap without one.
+        Bounds that are asked for; two of the members that have bounds (one of fewer than eight)
+        sweep towards all of them at once. ``inf`` for a gap without one.
     criteria : sequence of sequences of rates, optional
         Rates whose gaps go together, as those of equalized odds; each by itself by default.
 
@@ -132,8 +132,9 @@ def spread_aims(
     Weights are Dirichlet(1, ..., 1) draws of (error, criteria), as in the paper's set sampling,
     evenly spread over the faces of the simplex: the error alone, the error with each criterion, the
     error with all of them (a scrambled Sobol sequence). They are given beside an error of weight 1,
-    and shared by the gaps of a criterion. Other members have bounds: for each criterion they sweep
-    together from none of the plain member's gap to all of it.
+    and shared by the gaps of a criterion. Other members have bounds: for each criterion, and for
+    all at once if there are several, they sweep together from none of the plain member's gap to
+    all of it.
 
     Examples
     --------
@@ -149,23 +150,23 @@ def spread_aims(
     criteria = [[rate] for rate in rates] if criteria is None else criteria
     # [criteria, rates]: which gaps a criterion is about
     about = torch.tensor([[float(rate in own) for rate in rates] for own in criteria])
-    n_limited = 2 if limits is not None and n_members >= 8 else 0
-    n_swept = (n_members - n_limited) // 3 // len(about)
-    draws = _draws(n_members - n_limited - len(about) * n_swept, len(about))
+    n_limited = min(2, n_members // 4) if limits is not None else 0
+    swept = about if len(about) == 1 else torch.cat([about, about.amax(0, keepdim=True)])
+    n_swept = (n_members - n_limited) // 3 // len(swept)
+    draws = _draws(n_members - n_limited - len(swept) * n_swept, len(about))
     weights = draws @ (about / about.sum(1, keepdim=True))
     plain = weights.new_zeros(n_members - len(weights), len(rates))
     relative = torch.full((2, n_members, len(rates)), torch.inf)
     absolute = relative.clone()
-    for place, gaps in enumerate(about.bool()):
+    for place, gaps in enumerate(swept.bool()):
         own = torch.arange(n_swept) + len(weights) + place * n_swept
         share = torch.arange(n_swept + 1).unsqueeze(1) / max(1, n_swept)
         relative[0, own] = torch.where(gaps, share[:-1], torch.inf)
         relative[1, own] = torch.where(gaps, share[1:], torch.inf)
     if n_limited:
-        high, low = _BELOW_LIMIT
-        middle = (high + low) / 2
-        shares = torch.tensor([[high, middle], [middle, low]])
-        absolute[:, -2:] = shares.unsqueeze(2) * torch.tensor(limits, dtype=torch.float32)
+        shares = torch.linspace(*_BELOW_LIMIT, n_limited + 1)
+        shares = torch.stack([shares[:-1], shares[1:]]).unsqueeze(2)
+        absolute[:, -n_limited:] = shares * torch.tensor(limits, dtype=torch.float32)
     every = torch.cat([weights, plain]).repeat(1, n_groupings)
     return Aims(
         tuple(rates),

@@ -20,24 +20,29 @@ from apfex.strategies import (
     StepView,
     Strategy,
     active_min_norm,
+    check_weights,
     direction_length,
+    name_of,
 )
 
 _NOT_ASKED = -1e6
 """A descent that every direction has."""
+_BOUND = 1
+"""Number of the bounds among those who decide; aims are 0."""
 _MOST_MISSED = 1.0
 """Up to which what bounds were missed by adds up."""
 
 
 @final
 class Explorer:
-    """Directions of all members, from the gradients of the error and of the gaps.
+    """What the error and the gaps weigh for each member, from their losses and gradients.
 
-    First every member goes where its aim points (``arrive``), then strategies decide
-    (``explore``): they see losses and gradients weighted by the member's aim, so that equal weights
-    are the aim itself, and their weights are given the same sum. At every step members with bounds
-    are bent by the constraint step of Algorithm 1: the nearest direction along which the gaps above
-    their bounds fall.
+    First every member goes where its aim points, then strategies decide: they see losses and
+    gradients weighted by the member's aim, so that equal weights are the aim itself, and their
+    weights are given the same sum. Where a strategy gives nothing to what the member aims at, its
+    aim counts. Members with bounds weigh the error alone, and are bent at every step by the
+    constraint step of Algorithm 1: the nearest direction along which the gaps above their bounds
+    fall.
 
     Parameters
     ----------
@@ -53,6 +58,8 @@ class Explorer:
         Share of what a gap exceeds its bound by that is added to what is asked of later steps:
         what falls too slowly is asked for more and more, as where a step by the scores comes to
         less in the models.
+    bends : bool
+        Whether the constraint step is taken; not where bounds are kept in another way.
     copies : int
         How many populations of the same aims there are, one after the other, as of several tables
         that are searched in step. They do not touch each other.
@@ -60,18 +67,17 @@ class Explorer:
     Attributes
     ----------
     trace : History
-        Error and gaps, their weights (with what the constraint step adds), which strategy decided,
-        the length of the direction, omega (0: Pareto-stationary) and by how much bounds were
-        missed. NaN for members that have stopped.
+        Error and gaps, their weights (with what bounds add), who decided ("aim", "bound" or a
+        strategy), the length of the direction, omega (0: Pareto-stationary) and by how much bounds
+        were missed. NaN for members that have stopped.
 
     Examples
     --------
     >>> aims = Aims(("dp",), torch.tensor([[0.0], [3.0]]))
     >>> explorer = Explorer(aims, [AdaptiveSwitch()], window=4)
-    >>> gradients = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]] * 2)
-    >>> explorer.arrive(torch.ones(2, 2), gradients, 0.0)
+    >>> explorer.weigh(torch.ones(2, 2), torch.eye(2).repeat(2, 1, 1), 0.0, explores=False)
     tensor([[1., 0.],
-            [1., 3.]])
+            [1., 3.]], dtype=torch.float64)
     """
 
     def __init__(
@@ -82,6 +88,8 @@ class Explorer:
         seed: int = 0,
         trace_window: int = 1,
         integral: float = 0.0,
+        *,
+        bends: bool = True,
         copies: int = 1,
     ) -> None:
         place = torch.arange(aims.n_members).repeat(copies)
@@ -93,15 +101,17 @@ class Explorer:
         self._dealt = place.to(device) % len(self._strategies)
         self._plain = (torch.arange(b) - place).to(device)  # the first of each population
         self._preferences = torch.cat([weights.new_ones(b, 1), weights], 1).double()
-        self._bounded = aims.bounded
+        self._bounded, self._bends = aims.bounded, bends
+        self._chooses = (self._preferences > 0).sum(1) > 1  # between the error and a gap
+        self._aimed = torch.zeros_like(self._dealt).index_fill(0, self._bounded, _BOUND)
         self._seeds = place + 1_000_003 * seed
         names = [_choice_names(strategy) for strategy in self._strategies]
-        self._offsets = [1 + sum(map(len, names[:place])) for place in range(len(names))]
+        self._offsets = [2 + sum(map(len, names[:place])) for place in range(len(names))]
         self._history = History(m, window, (b,), device=device)
         self._last: Tensor | None = None
         self._known = torch.zeros_like(self._preferences)
         self._integral, self._missed = integral, torch.zeros_like(self._preferences[:, 1:])
-        flat = ["aim", *(name for found in names for name in found)]
+        flat = ["aim", "bound", *(name for found in names for name in found)]
         self._traces, window = trace_window > 0, max(1, trace_window)
         every = trace_window == 1
         self.trace = History(m, window, (b,), trace=every, choice_names=flat, device=device)
@@ -111,24 +121,12 @@ class Explorer:
         """Whether there is a member that has to stay within bounds."""
         return len(self._bounded) > 0
 
-    def arrive(self, losses: Tensor, gradients: Tensor, done: float) -> Tensor:
-        """Return directions [b, p] towards the aims.
+    def bounds(self, gaps: Tensor, done: float) -> Tensor:
+        """Largest gaps [b, m - 1] that members may have, where they have these.
 
-        Parameters
-        ----------
-        losses : Tensor of shape [b, m]
-            The error and the gaps.
-        gradients : Tensor of shape [b, m, p]
-        done : float
-            How much of the search is done, from 0 to 1, by which bounds are swept.
+        ``done`` is how much of the search is done, from 0 to 1, by which bounds are swept.
         """
-        weights = self.weigh(losses, gradients @ gradients.mT, done, explores=False)
-        return (weights.to(gradients).unsqueeze(1) @ gradients).squeeze(1)
-
-    def explore(self, losses: Tensor, gradients: Tensor, done: float) -> Tensor:
-        """Return directions [b, p] that the strategies decide; arguments as for ``arrive``."""
-        weights = self.weigh(losses, gradients @ gradients.mT, done, explores=True)
-        return (weights.to(gradients).unsqueeze(1) @ gradients).squeeze(1)
+        return self._aims.bounds(gaps[self._plain], done)
 
     def weigh(
         self,
@@ -138,6 +136,7 @@ class Explorer:
         *,
         explores: bool,
         gaps: Tensor | None = None,
+        prices: Tensor | None = None,
         members: Tensor | None = None,
     ) -> Tensor:
         """Return the weights [b, m] of the gradients whose sum is the direction.
@@ -152,6 +151,9 @@ class Explorer:
             Whether strategies decide, or aims.
         gaps : Tensor of shape [b, m - 1], optional
             What is compared with the bounds, as hard gaps; the losses by default.
+        prices : Tensor of shape [n, m - 1], optional
+            What bounds have made each gap weigh for the n members that have some, where the
+            explorer does not bend directions.
         members : int64 Tensor of shape [b], optional
             Numbers of the members that still move, where others have stopped.
         """
@@ -162,9 +164,13 @@ class Explorer:
             seen = self._known.index_copy(0, members, seen)
         self._known = seen.nan_to_num(torch.nan, 0.0)  # a gap that nobody can tell
         weights, choice = self._weigh(losses.nan_to_num(0.0, 0.0), gramian, explores)
-        multipliers, slack = self._bend(weights, gramian, done)
-        bent = torch.cat([weights[:, :1], weights[:, 1:] + multipliers], 1)
+        excess = self._known[:, 1:] - self.bounds(self._known[:, 1:], done)
+        bent = self._bend(weights, gramian, excess) if self._bends else weights
+        if prices is not None:
+            bent = bent.index_copy(0, self._bounded, _beside_error(prices.to(bent)))
         if self._traces:
+            slack = torch.full_like(weights[:, 0], torch.nan)
+            slack[self._bounded] = excess[self._bounded].amax(1).clamp_min(0)
             self._record(losses, gramian, bent, choice, slack, members)
         return bent if members is None else bent[members]
 
@@ -177,13 +183,14 @@ class Explorer:
         """Weights [b, m] by aims or strategies, and who decided [b]."""
         scales = self._preferences
         if not explores:
-            return scales, torch.zeros_like(self._dealt)
+            return scales, self._aimed
         # Strategies see all of it in units of the member's own aim.
         scaled = gramian * scales.unsqueeze(2) * scales.unsqueeze(1)
         history = self._history
         view = StepView(losses * scales, history, history.step, self._seeds, lambda: scaled)
         decision, choice = self._decide(view)
-        weights = self._as_aims(decision.weights)
+        weights, decided = self._as_aims(decision.weights)
+        choice = torch.where(decided, choice, self._aimed)
         if self._last is not None and decision.blend is not None:
             weights = torch.lerp(self._last, weights, decision.blend.unsqueeze(1))
         self._last = weights
@@ -191,11 +198,15 @@ class Explorer:
         history.record(StepRecord(view.losses, weights, decision.choice, length, norms=view.norms))
         return weights * scales, choice
 
-    def _as_aims(self, weights: Tensor) -> Tensor:
-        """Weights with the sum that equal ones have: these are the aim itself."""
+    def _as_aims(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Weights with the sum that equal ones have, and whether they decide anything [b].
+
+        Equal ones are the aim itself; a member that weighs the error alone has no choice.
+        """
         active = (self._preferences > 0).to(weights)
-        total = (weights * active).sum(1, keepdim=True)
-        return torch.where(total > 0, weights * active.sum(1, keepdim=True) / total, active)
+        sizes, total = active.sum(1, keepdim=True), (weights * active).sum(1, keepdim=True)
+        found = torch.where(total > 0, weights * sizes / total, 1.0) * active
+        return found, ((total > 0) & (sizes > 1)).squeeze(1)
 
     def _decide(self, view: StepView) -> tuple[Decision, Tensor]:
         """Decisions of the strategies, each for its own members, and who decided [b]."""
@@ -205,6 +216,7 @@ class Explorer:
         for place, strategy in enumerate(self._strategies):
             own = self._dealt == place
             found = strategy.decide(view)
+            check_weights(found.weights[own & self._chooses], strategy)
             weights = torch.where(own.unsqueeze(1), found.weights.to(weights), weights)
             if found.blend is not None:
                 blend = torch.where(own, found.blend, blend)
@@ -213,27 +225,21 @@ class Explorer:
             choice = torch.where(own, number + self._offsets[place], choice)
         return Decision(weights, blend, own_choice), choice
 
-    def _bend(self, weights: Tensor, gramian: Tensor, done: float) -> tuple[Tensor, Tensor | None]:
-        """What the gradients of gaps above their bounds are given beside, and the excess."""
-        own, multipliers = self._bounded, torch.zeros_like(weights[:, 1:])
-        if not len(own):
-            return multipliers, None
-        excess = self._known[:, 1:] - self._aims.bounds(self._known[self._plain, 1:], done)
-        slack = torch.full_like(weights[:, 0], torch.nan)
-        slack[own] = excess[own].amax(1).clamp_min(0)
+    def _bend(self, weights: Tensor, gramian: Tensor, excess: Tensor) -> Tensor:
+        """Weights with what the gradients of gaps above their bounds are given beside."""
         missed = (self._missed + self._integral * excess).clamp(0.0, _MOST_MISSED)
         self._missed = missed.nan_to_num(0.0)
         excess = excess + self._missed
-        own = own[(excess[own] > 0).any(1)]
+        own = self._bounded[(excess[self._bounded] > 0).any(1)]
         if not len(own):
-            return multipliers, slack
+            return weights
         products, mine = gramian[own], weights[own].unsqueeze(2)
         across = products @ mine  # of all gradients with the direction
         first = torch.cat([mine.mT @ across, across[:, 1:].mT], 2)
         rest = torch.cat([across[:, 1:], products[:, 1:, 1:]], 2)
         needed = torch.where(excess[own] > 0, excess[own], _NOT_ASKED)
-        multipliers[own] = constraint_step(torch.cat([first, rest], 1), needed).multipliers
-        return multipliers, slack
+        multipliers = constraint_step(torch.cat([first, rest], 1), needed).multipliers
+        return weights.index_add(0, own, torch.nn.functional.pad(multipliers, (1, 0)))
 
     def _record(
         self,
@@ -241,7 +247,7 @@ class Explorer:
         gramian: Tensor,
         weights: Tensor,
         choice: Tensor,
-        slack: Tensor | None,
+        slack: Tensor,
         members: Tensor | None,
     ) -> None:
         length = direction_length(gramian, weights)
@@ -261,7 +267,12 @@ class Explorer:
         self.trace.record(record)
 
 
+def _beside_error(prices: Tensor) -> Tensor:
+    """Weights [b, m] of an error of weight 1 and of gaps."""
+    return torch.cat([torch.ones_like(prices[:, :1]), prices], 1)
+
+
 def _choice_names(strategy: Strategy) -> list[str]:
     if isinstance(strategy, AdaptiveSwitch):
         return [choice.name for choice in Choice]
-    return [type(strategy).__name__]
+    return [name_of(strategy)]

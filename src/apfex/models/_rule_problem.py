@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import final
+from typing import NamedTuple, final
 
 import torch
 import torch.nn.functional as F
@@ -22,12 +22,51 @@ _TINY = 1e-30
 
 
 @final
+class MeasuredRules(NamedTuple):
+    """Losses of rules, and how they change with their coefficients.
+
+    Attributes
+    ----------
+    losses : Tensor of shape [b, 1 + a * r]
+        The expected error, then for each grouping the gaps in the rates.
+    gradients : Tensor of shape [b, 1 + a * r, j * f]
+        By moves along the basis.
+    """
+
+    losses: Tensor
+    gradients: Tensor
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SoftDecisions:
+    """What rules decide where their scores are near the threshold in part.
+
+    Attributes
+    ----------
+    scores, decisions : Tensor of shape [b, j, n]
+    softness : float
+        Width of the soft decision, in probabilities.
+    counts : list of a Tensors of shape [b, j, groups, 4]
+        As of :meth:`RuleProblem.counts`.
+    near : list of a Tensors of shape [b, j, groups, 2]
+        How much decisions for each group change with their score, at other labels and at the own.
+    """
+
+    scores: Tensor
+    decisions: Tensor
+    softness: float
+    counts: list[Tensor]
+    near: list[Tensor]
+
+
+@final
 @dataclass(frozen=True, eq=False)
 class RuleProblem:
-    """Error and gaps of rules, as functions of how far they have moved from the most likely label.
+    """Error and gaps of rules.
 
     A rule has ``k * c`` coefficients, so the gradients of all objectives are a few small products,
-    for all members together: see :meth:`losses_and_gradients`.
+    for all members together: see :meth:`measure`.
 
     Attributes
     ----------
@@ -122,8 +161,18 @@ class RuleProblem:
         return replace(self, counted=counted, totals=counted.sum(1).view_as(self.totals))
 
     def rules(self, moves: Tensor) -> Tensor:
-        """Coefficients [b, j, k c] of rules that have moved by [b, j, f], at the rate asked for."""
-        rules = self.start + moves @ self.basis
+        """Coefficients [b, j, k c] of rules at the rate asked for.
+
+        ``moves`` [b, j, k, 2] is what they add to the rule without gaps, at the labels that are not
+        decided for and at the one that is.
+        """
+        if len(self.own) > 1:
+            own = self.own[:, None, :]
+            moves = moves[..., :1] * (1 - own) + moves[..., 1:] * own
+        return self.at_rate(self.start + moves.flatten(2))
+
+    def at_rate(self, rules: Tensor) -> Tensor:
+        """Coefficients [b, j, k c] moved so that the share asked for is chosen."""
         if self.rate is None:
             return rules
         k, c = self.totals.shape
@@ -131,24 +180,34 @@ class RuleProblem:
         moved = rules_at_rate(each, self.q.T.unflatten(-1, (k, c)), self.shares, self.rate)
         return moved.flatten(2)
 
-    def losses_and_gradients(
-        self, moves: Tensor, softness: float, aggregate: Aggregate = "smooth_max"
-    ) -> tuple[Tensor, Tensor]:
-        """Expected error and gaps [b, 1 + a r] of soft decisions, and gradients [b, 1 + a r, j f].
+    def decide(self, rules: Tensor, softness: float) -> SoftDecisions:
+        """Soft decisions of rules [b, j, k c]."""
+        scores = rules @ self.q  # [b, j, n]
+        hard = scores / softness
+        decisions = torch.sigmoid(hard) if len(self.own) == 1 else torch.softmax(hard, 1)
+        steepness = torch.addcmul(decisions, decisions, decisions, value=-1) / softness
+        near = F.linear(steepness, self.counted).unflatten(-1, self.totals.shape)
+        return SoftDecisions(
+            scores,
+            decisions,
+            softness,
+            self.counts(decisions),
+            [self._split(near, parent) for parent in self._indices],
+        )
+
+    def measure(self, soft: SoftDecisions, aggregate: Aggregate = "smooth_max") -> MeasuredRules:
+        """Measure soft decisions.
 
         An entropy of the decisions, times their softness, is part of the error that is
         differentiated: without gaps the exact optimum is then the more likely label.
         """
-        scores = self.rules(moves) @ self.q  # [b, j, n]
-        is_binary = scores.shape[1] == 1
-        hard = scores / softness
-        decisions = torch.sigmoid(hard) if is_binary else torch.softmax(hard, 1)
-        gaps, by_target = self._gaps(decisions, aggregate)
-        error = self.most + (decisions * self.costs).sum((1, 2))
-        by_error = torch.addcmul(self.costs, scores, self.shares)
-        slope = self._slope(decisions, softness)
+        gaps, by_target = self._gaps(soft.counts, aggregate)
+        error = self.most + (soft.decisions * self.costs).sum((1, 2))
+        by_error = torch.addcmul(self.costs, soft.scores, self.shares)
+        slope = self._slope(soft.decisions, soft.softness)
         gradients = [slope(by_error), *(slope(table @ self.counted) for table in by_target)]
-        return torch.cat([error.unsqueeze(1), gaps], 1), torch.stack(gradients, 1)
+        losses = torch.cat([error.unsqueeze(1), *gaps], 1)
+        return MeasuredRules(losses, torch.stack(gradients, 1))
 
     def _slope(self, decisions: Tensor, softness: float) -> Callable[[Tensor], Tensor]:
         """From what a decision is worth [b, j, n] to the gradient by the moves [b, j f]."""
@@ -201,11 +260,13 @@ class RuleProblem:
         totals = self.totals.expand(len(self.own), *self.totals.shape)
         return [self._split(totals, parent) for parent in self._indices]
 
-    def _gaps(self, decisions: Tensor, aggregate: Aggregate) -> tuple[Tensor, list[Tensor]]:
-        """Gaps [b, a r], and of each its slope by the decisions for group and label [b, j, k c]."""
-        j, own = decisions.shape[1], self.own[:, None, None, :]
-        found, tables = [decisions.new_zeros(len(decisions), 0)], []
-        for parent, counts in zip(self._indices, self.counts(decisions), strict=True):
+    def _gaps(
+        self, every: Sequence[Tensor], aggregate: Aggregate
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """Gaps [b, r] for each grouping; of each gap the slope by group and label [b, j, k c]."""
+        j, own = len(self.own), self.own[:, None, None, :]
+        found, tables = [], []
+        for parent, counts in zip(self._indices, every, strict=True):
             gaps, slopes = gaps_of_counts(counts, self.rates, aggregate, _MIN_SHARE)
             found.append(gaps.mean(1))
             if parent is not None:
@@ -214,7 +275,7 @@ class RuleProblem:
             if j > 1:
                 slopes = (slopes[..., :1] * (1 - own) + slopes[..., 1:] * own) / j
             tables += slopes.flatten(3).unbind(2)
-        return torch.cat(found, 1), tables
+        return found, tables
 
     def _split(self, counts: Tensor, parent: GroupIndex | None) -> Tensor:
         """Counts [..., j, k, c] as those of other labels and of the own one, by parent group."""
@@ -222,6 +283,15 @@ class RuleProblem:
             own = self.own[:, None, :]
             counts = torch.stack([(counts * (1 - own)).sum(-1), (counts * own).sum(-1)], -1)
         return counts if parent is None else parent.sum(counts.mT).mT
+
+
+def largest_gaps(counts: Sequence[Tensor], rates: Sequence[RateName]) -> Tensor:
+    """Largest differences between two groups [b, a r], over all classes: what bounds are about.
+
+    ``counts`` [b, j, groups, 4] are those of the groupings. Smoothed gaps are smaller.
+    """
+    each = [gaps_of_counts(one, tuple(rates), "max", _MIN_SHARE)[0].amax(1) for one in counts]
+    return torch.cat(each, 1)
 
 
 def _basis(q: Tensor, shares: Tensor) -> Tensor:

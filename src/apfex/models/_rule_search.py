@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -13,11 +13,33 @@ from apfex.history import History
 from apfex.models._adam import Adam
 from apfex.models._aims import Aims
 from apfex.models._explorer import Explorer
-from apfex.models._rule_problem import RuleProblem
+from apfex.models._prices import Prices
+from apfex.models._rule_problem import RuleProblem, SoftDecisions, largest_gaps
+from apfex.objectives import Aggregate
 from apfex.strategies import Strategy
 
 _LEAST_SLOPE = 1e-3
 """Slopes far below this are rounding, which Adam would blow up."""
+
+
+@final
+@dataclass(frozen=True)
+class Pace:
+    """How one step is taken.
+
+    Attributes
+    ----------
+    learning_rate : float
+    softness, priced : float
+        Width of the soft decision, in probabilities, of members with weights and with bounds.
+    aggregate : str
+        How differences between groups become the gap that is differentiated.
+    """
+
+    learning_rate: float
+    softness: float
+    priced: float
+    aggregate: Aggregate
 
 
 @final
@@ -33,6 +55,8 @@ class RuleSchedule:
         Then so many windows of so many steps, in which strategies decide.
     softness : pair of float
         Width of the soft decision at the beginning and at the end, in probabilities.
+    priced : float
+        The same at the end, of members with bounds, which are kept by what is decided in truth.
     gather : int
         Steps at the beginning that count the differences of all groups (root mean square), so
         that all of them move, before the largest alone counts.
@@ -45,6 +69,7 @@ class RuleSchedule:
     windows: int = 4
     window: int = 8
     softness: tuple[float, float] = (0.2, 0.02)
+    priced: float = 0.002
     gather: int = 30
     rates: tuple[float, float, float] = (0.04, 0.01, 0.02)
 
@@ -52,6 +77,20 @@ class RuleSchedule:
     def looks(self) -> int:
         """How often the rules are archived: after arriving, and after every window."""
         return 1 + self.windows
+
+    def paces(self, look: int) -> Iterator[Pace]:
+        """Every step up to a look."""
+        (wide, narrow), (first, last, exploring) = self.softness, self.rates
+        if look:
+            for step in range(self.window):
+                rate = exploring * (1 - step / self.window)
+                yield Pace(rate, narrow, self.priced, "smooth_max")
+            return
+        for step in range(self.arrive):
+            share = step / self.arrive
+            soft, priced = (wide * (end / wide) ** share for end in (narrow, self.priced))
+            aggregate = "rms" if step < self.gather else "smooth_max"
+            yield Pace(first + (last - first) * share, soft, priced, aggregate)
 
 
 @final
@@ -112,8 +151,10 @@ def explore_rules(
     rates have this form: what a decision is worth for a row is the sum, over groups and labels, of
     what it is worth there, times the probability that the row belongs there (Menon and Williamson
     2018; Zeng et al. 2022; Xian and Zhao 2024). So a search among rules loses nothing but what the
-    joint model does not know. All members start from the most likely label, and move together
-    (Adam) on soft decisions that harden on the way; see :class:`Explorer`.
+    joint model does not know. All members start from the most likely label, on soft decisions that
+    harden on the way. Those with weights follow the gradients of error and gaps (Adam), as
+    strategies weigh them (:class:`Explorer`); those with bounds follow the prices at which bounds
+    are kept (:class:`Prices`).
 
     Examples
     --------
@@ -126,39 +167,128 @@ def explore_rules(
     >>> rule_scores(found.rules, q)[0] > 0  # the more likely label
     tensor([False,  True])
     """
-    schedule, first = schedule or RuleSchedule(), problems[0]
-    b, p, (k, c) = aims.n_members, len(problems), first.totals.shape
-    explorer = Explorer(
-        aims.to(first.q), strategies, schedule.window, seed, trace_window=int(trace), copies=p
-    )
-    moves = first.q.new_zeros(p * b, len(first.start), len(first.basis))
-    optimizer = Adam([moves], betas=(0.9, 0.99), epsilon=_LEAST_SLOPE, fused=False)
-    archive, slower = [], min(1.0, (4 / k) ** 0.5)
+    schedule, (k, c) = schedule or RuleSchedule(), problems[0].totals.shape
+    search = _Search(problems, aims.to(problems[0].q), strategies, schedule, seed, trace=trace)
+    archive = []
     for look in range(schedule.looks):
-        for step, (learning_rate, softness) in enumerate(_steps(schedule, look)):
-            spread = "smooth_max" if look or step >= schedule.gather else "rms"
-            found = [
-                problem.losses_and_gradients(own, softness, spread)
-                for problem, own in zip(problems, moves.split(b), strict=True)
-            ]
-            losses, gradients = (torch.cat(parts) for parts in zip(*found, strict=True))
-            turn = explorer.explore if look else explorer.arrive
-            direction = turn(losses, gradients, (look + 0.5) / schedule.looks)
-            optimizer.step([direction.view_as(moves)], slower * learning_rate)
-        pairs = zip(problems, moves.split(b), strict=True)
-        archive.append([problem.rules(own).unflatten(-1, (k, c)) for problem, own in pairs])
-    steps = schedule.arrive + schedule.window * torch.arange(schedule.looks).repeat_interleave(b)
+        search.look(look)
+        archive.append([rules.unflatten(-1, (k, c)) for rules in search.rules()])
+    steps = schedule.arrive + schedule.window * torch.arange(schedule.looks)
     return [
-        ExploredRules(torch.cat(rules), steps, explorer.trace)
+        ExploredRules(
+            torch.cat(rules), steps.repeat_interleave(aims.n_members), search.explorer.trace
+        )
         for rules in zip(*archive, strict=True)
     ]
 
 
-def _steps(schedule: RuleSchedule, look: int) -> list[tuple[float, float]]:
-    """Learning rate and softness of each step up to a look."""
-    (wide, narrow), (first, last, exploring) = schedule.softness, schedule.rates
-    if look:
-        shares = (step / schedule.window for step in range(schedule.window))
-        return [(exploring * (1 - share), narrow) for share in shares]
-    shares = (step / schedule.arrive for step in range(schedule.arrive))
-    return [(first + (last - first) * share, wide * (narrow / wide) ** share) for share in shares]
+@final
+class _Search:
+    """The members of all problems, those with weights and those with bounds.
+
+    Members are numbered problem by problem. Those with weights follow gradients, those with bounds
+    prices; both are taken to where they are on the same rows.
+    """
+
+    def __init__(
+        self,
+        problems: Sequence[RuleProblem],
+        aims: Aims,
+        strategies: Sequence[Strategy],
+        schedule: RuleSchedule,
+        seed: int,
+        *,
+        trace: bool,
+    ) -> None:
+        first, p = problems[0], len(problems)
+        bounded = torch.zeros(aims.n_members, dtype=torch.bool, device=first.q.device)
+        bounded[aims.bounded] = True
+        self._problems, self._schedule, self._traces = problems, schedule, trace
+        self._bounded = bounded.repeat(p).nonzero().squeeze(1)
+        self._weighted = (~bounded.repeat(p)).nonzero().squeeze(1)
+        self._sizes = int((~bounded).sum()), int(bounded.sum())
+        self.explorer = Explorer(
+            *(aims, strategies, schedule.window, seed),
+            trace_window=int(trace),
+            bends=False,
+            copies=p,
+        )
+        n_weighted, n_bounded = (p * size for size in self._sizes)
+        self._moves = first.q.new_zeros(n_weighted, len(first.start), len(first.basis))
+        self._adam = Adam([self._moves], betas=(0.9, 0.99), epsilon=_LEAST_SLOPE, fused=False)
+        self._prices = Prices(first.q, (n_bounded, len(first.start)), first.rates, first.parents)
+        self._slower = min(1.0, (4 / len(first.totals)) ** 0.5)
+
+    def look(self, look: int) -> None:
+        """Take all steps up to a look."""
+        self._prices.restart()
+        done = (look + 0.5) / self._schedule.looks
+        for pace in self._schedule.paces(look):
+            self._step(pace, done, explores=look > 0)
+
+    def rules(self, *, ahead: bool = False) -> list[Tensor]:
+        """Coefficients [b, j, k c] of the members of each problem."""
+        found = []
+        for weighted, bounded in zip(self._by_moves(), self._by_prices(ahead=ahead), strict=True):
+            both = torch.cat([weighted, bounded])
+            order = torch.cat([self._weighted[: len(weighted)], self._bounded[: len(bounded)]])
+            found.append(torch.empty_like(both).index_copy(0, order, both))
+        return found
+
+    def _by_moves(self) -> list[Tensor]:
+        pairs = zip(self._problems, self._moves.split(self._sizes[0]), strict=True)
+        return [problem.at_rate(problem.start + own @ problem.basis) for problem, own in pairs]
+
+    def _by_prices(self, *, ahead: bool) -> list[Tensor]:
+        if not self._sizes[1]:
+            return [problem.start[:0].unsqueeze(0)[:0] for problem in self._problems]
+        moves = self._prices.moves(ahead=ahead).split(self._sizes[1])
+        return [problem.rules(own) for problem, own in zip(self._problems, moves, strict=True)]
+
+    def _step(self, pace: Pace, done: float, *, explores: bool) -> None:
+        weighted = self._decide(self._by_moves(), pace.softness)
+        bounded = self._decide(self._by_prices(ahead=True), pace.priced)
+        gaps = self._everyone(*(self._gaps(soft) for soft in (weighted, bounded)))
+        losses, gradients = self._measure(weighted, pace.aggregate)
+        others = self._measure(bounded, pace.aggregate) if self._traces else ()
+        weights = self.explorer.weigh(
+            self._everyone(losses, *others[:1]),
+            self._everyone(*(found @ found.mT for found in (gradients, *others[1:]))),
+            done,
+            explores=explores,
+            gaps=gaps,
+            prices=self._prices.of_gaps if self._sizes[1] else None,
+        )
+        direction = weights[self._weighted].to(gradients).unsqueeze(1) @ gradients
+        self._adam.step([direction.view_as(self._moves)], self._slower * pace.learning_rate)
+        if self._sizes[1]:
+            bounds = self.explorer.bounds(gaps, done)[self._bounded]
+            counts, near = (_joined(getattr(s, n) for s in bounded) for n in ("counts", "near"))
+            self._prices.step(counts, near, torch.zeros_like(bounds), bounds)
+
+    def _decide(self, rules: Sequence[Tensor], softness: float) -> list[SoftDecisions]:
+        pairs = zip(self._problems, rules, strict=True)
+        return [problem.decide(own, softness) for problem, own in pairs]
+
+    def _gaps(self, soft: Sequence[SoftDecisions]) -> Tensor:
+        return largest_gaps(_joined(one.counts for one in soft), self._problems[0].rates)
+
+    def _measure(
+        self, soft: Sequence[SoftDecisions], aggregate: Aggregate
+    ) -> tuple[Tensor, Tensor]:
+        """Losses [b, m] and gradients [b, m, f]."""
+        pairs = zip(self._problems, soft, strict=True)
+        found = [problem.measure(one, aggregate) for problem, one in pairs]
+        losses, gradients = (torch.cat(parts) for parts in zip(*found, strict=True))
+        return losses, gradients
+
+    def _everyone(self, weighted: Tensor, bounded: Tensor | None = None) -> Tensor:
+        """Of all members, in their order; zeros for those with bounds, if nothing is told."""
+        n = len(self._weighted) + len(self._bounded)
+        found = weighted.new_zeros(n, *weighted.shape[1:]).index_copy(0, self._weighted, weighted)
+        return found if bounded is None else found.index_copy(0, self._bounded, bounded)
+
+
+def _joined(parts: Iterable[Sequence[Tensor]]) -> list[Tensor]:
+    """Those of all problems, one after the other, for each grouping."""
+    return [torch.cat(each) for each in zip(*parts, strict=True)]

@@ -9,7 +9,13 @@ from apfex.strategies._base import Decision, StepView, Strategy
 from apfex.strategies._cagrad import CAGrad
 from apfex.strategies._cone import ConeProjection, active_min_norm, direction_length
 from apfex.strategies._equal_and_mgda import MGDA, EqualWeights
-from apfex.strategies._named import STRATEGIES, check_strategies, read_strategies
+from apfex.strategies._named import (
+    STRATEGIES,
+    check_strategies,
+    check_weights,
+    name_of,
+    read_strategies,
+)
 from apfex.strategies._pcgrad import PCGrad
 from apfex.strategies._sampling import SetSampling
 from apfex.strategies._switch import AdaptiveSwitch, Choice

@@ -40,6 +40,10 @@ STRATEGIES: dict[str, Callable[[], Strategy]] = {
 """What a search may be driven by: the paper's switching rule, its three parts, and others."""
 
 
+_SPELLED = {"pcp": "PCP", "aw": "AW", "pss": "PSS"}
+"""Names as the switching rule tells them."""
+
+
 def read_strategies(given: Any) -> tuple[Strategy, ...]:
     """Read a name, a strategy, or several of either; None is the switching rule.
 
@@ -56,7 +60,30 @@ def read_strategies(given: Any) -> tuple[Strategy, ...]:
             f"strategy must be of {list(STRATEGIES)}, a strategy of apfex.strategies, or a list "
             f"of them, got {given!r}."
         )
-    return tuple(STRATEGIES[one]() if isinstance(one, str) else one for one in named)
+    return tuple(STRATEGIES[one.lower()]() if isinstance(one, str) else one for one in named)
+
+
+def name_of(strategy: Strategy) -> str:
+    """The name that a strategy goes by; that of its class, if it has none here.
+
+    Examples
+    --------
+    >>> name_of(ConeProjection())
+    'PCP'
+    """
+    named = {type(make()): name for name, make in STRATEGIES.items()}
+    found = named.get(type(strategy))
+    return type(strategy).__name__ if found is None else _SPELLED.get(found, found)
+
+
+def check_weights(weights: torch.Tensor, strategy: Strategy) -> None:
+    """Refuse weights that no direction can be made of."""
+    if not bool(((weights >= 0) & weights.isfinite()).all()):
+        wrong = weights[~((weights >= 0) & weights.isfinite())][0]
+        raise ValueError(
+            f"strategy must return weights that are finite and not negative, got {float(wrong):g} "
+            f"from {strategy!r}."
+        )
 
 
 def check_strategies(strategies: Sequence[Strategy], n_objectives: int) -> None:
@@ -76,10 +103,11 @@ def check_strategies(strategies: Sequence[Strategy], n_objectives: int) -> None:
                 f"strategy must return a weight for the error and for each of the "
                 f"{n_objectives - 1} gaps, got {strategy!r} with weights of shape {shape}."
             )
+        check_weights(weights, strategy)
 
 
 def _is_name(given: Any) -> bool:
-    return isinstance(given, str) and given in STRATEGIES
+    return isinstance(given, str) and given.lower() in STRATEGIES
 
 
 def _is_strategy(given: Any) -> bool:
