@@ -1,9 +1,10 @@
 """The pages of the study, from committed records.
 
 ``python reproduction/pages.py pack FOLDER`` takes the records of ``apfex reproduce`` over into
-``reproduction/records`` (without the traces that no figure shows; what is there and not in the
-folder stays); ``python reproduction/pages.py write`` makes ``docs/reproduction/`` and the generated
-parts of ``docs/reproduction.md``. A test checks that both are up to date.
+``reproduction/records``, with the course of training shortened to a few stretches where no figure
+shows it; what is there and not in the folder stays. ``python reproduction/pages.py write`` makes
+``docs/reproduction/`` and the generated parts of ``docs/reproduction.md``. A test checks that both
+are up to date.
 """
 
 from __future__ import annotations
@@ -23,18 +24,20 @@ from apfex_reproduction.experiments import (
     Grid,
     Line,
     RecordFolder,
-    Sweep,
     compare_front,
     comparison_grid,
     draw_figure,
     draw_workflow,
     key_of,
+    known_records,
     make_table,
     runs_grid,
+    shortened,
     summaries,
     to_html,
     to_latex,
     to_markdown,
+    whole_study,
     write_pack,
 )
 
@@ -42,13 +45,15 @@ HERE = Path(__file__).parent
 RECORDS = HERE / "records"
 PAGE = HERE.parent / "docs" / "reproduction.md"
 FOLDER = HERE.parent / "docs" / "reproduction"
+DRAWN = ("apfex-inter", "apfex-multi")
+"""Whose first run the figures show, window by window."""
 Record = dict[str, Any]
 
 
 def pack(folder: Path) -> None:
     """Take over the records of a sweep, by experiment and data set; nothing is taken away."""
     RECORDS.mkdir(parents=True, exist_ok=True)
-    records = {key_of(record): record for record in RecordFolder(RECORDS).read()}
+    records = known_records(RECORDS)
     records |= {key_of(record): _compact(record) for record in RecordFolder(folder).read()}
     for dataset in DATASETS:
         own = [record for record in records.values() if record["dataset"] == dataset]
@@ -59,9 +64,18 @@ def pack(folder: Path) -> None:
 
 
 def _compact(record: Record) -> Record:
-    """Without the course of training, but for the run that the figure shows."""
-    shown = key_of(record)[1:] == ("70/15/15", "apfex-inter", 0)
-    return {name: value for name, value in record.items() if shown or name != "trace"}
+    """The course of training shortened, but for the runs that the figures show."""
+    if "trace" not in record:
+        return record
+    kept = {name: value for name, value in record.items() if name != "trace"}
+    ablation = "+" in record["method"]
+    kept["course"] = (
+        shortened(record["trace"], 6, objectives=False) if ablation else shortened(record["trace"])
+    )
+    shown = record["split"] == "70/15/15" and record["seed"] == 0
+    if shown and record["method"] in DRAWN:
+        kept["trace"] = record["trace"]
+    return kept
 
 
 def read() -> list[Record]:
@@ -75,12 +89,9 @@ def methods_of(experiment: str) -> tuple[str, ...]:
 
 
 def expected_keys() -> Iterator[tuple[str, str, str, int]]:
-    """What a whole reproduction holds; on MAMO's split gradient methods only."""
-    tables = tuple(dict.fromkeys((*methods_of("table1"), *methods_of("table2"))))
-    yield from Sweep(tables, DATASETS, range(10)).keys
-    yield from Sweep(EXPERIMENTS["ablations"], DATASETS, range(10)).keys
-    networks = [m for m in tables if not m.startswith(("searchfair", "roc", "front"))]
-    yield from Sweep(networks, tuple(MAMO_SIZES), range(10), split="mamo").keys
+    """What a whole reproduction holds."""
+    for part in whole_study():
+        yield from part.sweep.keys
 
 
 def files(records: Sequence[Record]) -> dict[str, str]:

@@ -118,6 +118,23 @@ def test_a_wrong_word_is_named_with_what_there_is(change, said, apfex, tmp_path)
     assert not out.exists()  # nothing was begun
 
 
+def test_the_plan_says_what_is_left_and_runs_nothing(apfex, reproduced, tmp_path):
+    words = ("reproduce", "all", "--datasets", "heart", "--seeds", "1", "--jobs", "2", "--plan")
+    before = apfex(*words, "--out", tmp_path / "new")
+    after = apfex(*words, "--out", tmp_path / "new", "--earlier", reproduced)
+    assert before.code == after.code == 0
+    assert "columns of the tables: 20 runs left" in before.out
+    assert "columns of the tables: 17 runs left" in after.out
+    assert re.search(r"About \d+ processor minutes; \d+ minutes with 2 processes", after.out)
+    assert not (tmp_path / "new").exists()
+
+
+def test_all_of_it_takes_no_methods(apfex, tmp_path):
+    done = apfex("reproduce", "all", "--methods", "plain", "--out", tmp_path / "new")
+    assert done.code == 2
+    assert "--methods, --variants and --split are not for 'all'" in done.err.replace("\n", " ")
+
+
 def test_an_experiment_that_is_not_known_is_refused(apfex):
     done = apfex("reproduce", "table3")
     assert done.code == 2

@@ -140,10 +140,12 @@ def reached_grid(records: Sequence[Record]) -> Grid:
     return _grid(title, ("Data", "Rows without a constant run", "Rows with constant runs"), lines)
 
 
-def ablation_grid(records: Sequence[Record], dataset: str) -> Grid:
-    """Every ablation of APFEx on the crossing, on one data set."""
+def ablation_grid(
+    records: Sequence[Record], dataset: str, methods: Sequence[str] = EXPERIMENTS["ablations"]
+) -> Grid:
+    """Every ablation of APFEx, on one data set."""
     lines = []
-    for method in EXPERIMENTS["ablations"]:
+    for method in methods:
         runs = runs_of(records, dataset, method)
         if not runs:
             continue
