@@ -26,7 +26,9 @@ from apfex_reproduction.experiments import (
     RecordFolder,
     compare_front,
     comparison_grid,
+    draw_differences,
     draw_figure,
+    draw_trade_offs,
     draw_workflow,
     key_of,
     known_records,
@@ -110,6 +112,12 @@ def files(records: Sequence[Record]) -> dict[str, str]:
             if rule == "nearest":
                 made[f"reproduction/{experiment}.tex"] = _joined(to_latex, tables)
                 made[f"reproduction/{experiment}.html"] = _joined(to_html, tables)
+    for number in (1, 2):
+        grids = [summaries.side_by_side(records, number, dataset) for dataset in DATASETS]
+        head = f"# Table {number} in the paper's own order, its cells and ours\n\n"
+        made[f"reproduction/paper-table{number}.md"] = head + _joined(to_markdown, grids)
+    mixtures = _joined(to_markdown, [summaries.mixture_grid()])
+    made["reproduction/mixtures.md"] = f"# Two kinds of runs in one mean\n\n{mixtures}"
     networks = {key[2] for key in expected_keys() if key[1] == "mamo"}
     mamo = [
         make_table(
@@ -123,11 +131,23 @@ def files(records: Sequence[Record]) -> dict[str, str]:
         for number in (1, 2)
     ]
     made["reproduction/mamo-split.md"] = "# MAMO's split\n\n" + _joined(to_markdown, mamo)
-    ablations = [summaries.ablation_grid(records, dataset) for dataset in DATASETS]
+    ablations = [
+        summaries.ablation_grid(records, dataset, EXPERIMENTS[kind])
+        for dataset in DATASETS
+        for kind in ("ablations", "losses")
+    ]
     made["reproduction/ablations.md"] = "# Ablations\n\n" + _joined(to_markdown, ablations)
+    volumes = [
+        grid(records, constants)
+        for constants in (True, False)
+        for grid in (summaries.volume_grid, summaries.paired_grid)
+    ]
+    head = "# Hypervolumes, with constant decisions and without\n\n"
+    made["reproduction/hypervolumes.md"] = head + _joined(to_markdown, volumes)
     compared = compare_front(_tables_only(records))
-    grids = [comparison_grid([c for c in compared if c.dataset == name]) for name in DATASETS]
-    head = "# APFEx's front beside every row\n\n"
+    grids = [summaries.credible_grid(_tables_only(records))]
+    grids += [comparison_grid([c for c in compared if c.dataset == name]) for name in DATASETS]
+    head = "# The front beside every row\n\n"
     made["reproduction/front.md"] = head + _joined(to_markdown, grids)
     return made
 
@@ -136,19 +156,21 @@ def blocks(records: Sequence[Record]) -> dict[str, str]:
     """Generated parts of the page, by name."""
     tables = _tables_only(records)
     grids = {
+        "claims": summaries.claims_grid(records),
+        "standing": summaries.standing_grid(records, summaries.COMPARED),
         "plain": summaries.plain_grid(records),
         "mamo": summaries.mamo_grid(records),
         "constant": summaries.constant_grid(records),
         "constant on MAMO's split": summaries.constant_grid(records, "mamo"),
         "loss": summaries.loss_grid(records),
         "shares": summaries.shares_grid(records),
-        "volume": summaries.volume_grid(records),
         "reached": summaries.reached_grid(tables),
-        "credible": summaries.credible_grid(tables),
+        "credible": summaries.credible_summary(tables),
         "ablations": summaries.ablation_summary(records),
         "cost": cost_grid(records),
     }
-    return {name: to_markdown(grid) for name, grid in grids.items()}
+    told = {f"finding: {name}": text for name, text in summaries.findings(records).items()}
+    return told | {name: to_markdown(grid) for name, grid in grids.items()}
 
 
 def cost_grid(records: Sequence[Record]) -> Grid:
@@ -181,8 +203,11 @@ def write() -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), blocks(records)), encoding="utf-8")
-    traces = {r["dataset"]: r["trace"] for r in records if r.get("trace")}
-    draw_figure({name: traces[name] for name in DATASETS}, FOLDER / "figure.png")
+    for method in DRAWN:
+        own = {r["dataset"]: r["trace"] for r in records if r["method"] == method and "trace" in r}
+        draw_figure({name: own[name] for name in DATASETS}, FOLDER / f"figure-{method}.png")
+    draw_trade_offs(records, FOLDER / "trade-offs.png")
+    draw_differences(records, summaries.COMPARED[:9], FOLDER / "differences.png")
     draw_workflow(FOLDER / "workflow.svg")
 
 

@@ -10,6 +10,7 @@ from apfex_reproduction.experiments._latex import to_latex
 from apfex_reproduction.experiments._layouts import comparison_grid, runs_grid
 from apfex_reproduction.experiments._markdown import to_markdown
 from apfex_reproduction.experiments._methods import EXPERIMENTS, VARIANTS, read_methods
+from apfex_reproduction.experiments._plots import draw_differences, draw_trade_offs
 from apfex_reproduction.experiments._protocol import DATASETS, MAMO_SIZES
 from apfex_reproduction.experiments._records import RecordFolder, key_of, write_pack
 from apfex_reproduction.experiments._sweep import Sweep, known_records, run_sweep
@@ -31,7 +32,9 @@ __all__ = [
     "Sweep",
     "compare_front",
     "comparison_grid",
+    "draw_differences",
     "draw_figure",
+    "draw_trade_offs",
     "draw_workflow",
     "key_of",
     "known_records",
