@@ -49,7 +49,8 @@ class Done:
 
 def go(what: Sweep, folder: Path, **more: Any) -> tuple[list[Any], Done]:
     done = Done()
-    return run_sweep(what, folder, on_done=done, **({"n_jobs": 1} | more)), done
+    settings: dict[str, Any] = {"n_jobs": 1} | more
+    return run_sweep(what, folder, on_done=done, **settings), done
 
 
 def timeless(records: Any) -> list[dict[str, Any]]:

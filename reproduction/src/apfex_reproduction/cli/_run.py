@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from apfex.cli import Screen
     from apfex_reproduction.experiments import Part, Sweep
 
+Split = Literal["70/15/15", "mamo"]
+
 
 @final
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Wanted:
     methods: Sequence[str]
     n_seeds: int
     n_jobs: int
-    split: Literal["70/15/15", "mamo"]
+    split: Split
     rule: Literal["nearest", "fairest", "last"]
     variants: bool
     folder: Path
@@ -191,7 +193,8 @@ def _tabulate_all(
 
     files = []
     for experiment in ("table1", "table2", "ablations", "losses"):
-        for split in dict.fromkeys(part.sweep.split for part in parts):
+        splits: list[Split] = list(dict.fromkeys(part.sweep.split for part in parts))
+        for split in splits:
             own = [record for record in records if record["split"] == split]
             ran = {record["method"] for record in own}
             methods = [m for m in EXPERIMENTS[experiment] if m in ran]

@@ -55,7 +55,8 @@ def standing_grid(records: Sequence[Record], pairs: Sequence[tuple[str, str]]) -
     ]
     names = ("Hypervolume of", "with the two constants", "without any constant")
     title = "Above, level or below by 95% intervals of paired differences"
-    return Grid(title, tuple(Column(name) for name in names), (("", tuple(lines)),), ())
+    columns = tuple(Column(name, words=True) for name in names)
+    return Grid(title, columns, (("", tuple(lines)),), ())
 
 
 def _cells(_: Study) -> str:

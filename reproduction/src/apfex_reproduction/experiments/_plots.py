@@ -82,7 +82,8 @@ def _trade_offs(ax: Axes, study: Study, dataset: str) -> None:
             ax.scatter(*place, s=60, marker="x", color=look["color"], linewidths=1.5)
     always = study.values(dataset, "always-0", "accuracy")
     if always:
-        ax.axhline(max(np.mean(always), 1 - np.mean(always)), color="#888888", ls="--", lw=0.8)
+        share = float(np.mean(always))
+        ax.axhline(max(share, 1 - share), color="#888888", ls="--", lw=0.8)
 
 
 def draw_differences(

@@ -181,7 +181,7 @@ def _trace_of(clf: PaperAPFEx | MMAMO) -> Record:
         return {"losses": family}
     strategies = frame["strategy"].astype(str)
     if isinstance(clf, PaperAPFEx) and isinstance(clf.strategy, RandomSwitch):
-        strategies = frame["choice"].map({int(one): one.name for one in Choice})
+        strategies = frame["choice"].map(lambda number: Choice(int(number)).name)
     shares = strategies.value_counts(normalize=True)
     window = int(frame["step"].iloc[1]) if len(frame) > 1 else 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, final
 
 from apfex.front import hypervolume
@@ -115,5 +115,5 @@ class Study:
         return found
 
 
-def _figure(result: Record, what: str, by: str) -> float | None:
+def _figure(result: Mapping[str, Any], what: str, by: str) -> float | None:
     return result[what] if what not in ("dp", "tpr") else gap_in(result, what, by)

@@ -169,7 +169,8 @@ def claims_grid(records: Sequence[Record]) -> Grid:
         for claim in judge_claims(records)
     ]
     title = "The paper's claims, each with a verdict from the records"
-    return _grid(title, ("Claim", "Verdict", "Records"), lines)
+    columns = tuple(Column(name, words=True) for name in ("Claim", "Verdict", "Records"))
+    return Grid(title, columns, (("", tuple(Line(line) for line in lines)),), ())
 
 
 def credible_grid(records: Sequence[Record]) -> Grid:
