@@ -1,9 +1,10 @@
 """The pages of the study, from committed records.
 
 ``python reproduction/pages.py pack FOLDER`` takes the records of ``apfex reproduce`` over into
-``reproduction/records`` (without the traces that no figure shows; what is there and not in the
-folder stays); ``python reproduction/pages.py write`` makes ``docs/reproduction/`` and the generated
-parts of ``docs/reproduction.md``. A test checks that both are up to date.
+``reproduction/records``, with the course of training shortened to a few stretches where no figure
+shows it; what is there and not in the folder stays. ``python reproduction/pages.py write`` makes
+``docs/reproduction/`` and the generated parts of ``docs/reproduction.md``. A test checks that both
+are up to date.
 """
 
 from __future__ import annotations
@@ -23,18 +24,22 @@ from apfex_reproduction.experiments import (
     Grid,
     Line,
     RecordFolder,
-    Sweep,
     compare_front,
     comparison_grid,
+    draw_differences,
     draw_figure,
+    draw_trade_offs,
     draw_workflow,
     key_of,
+    known_records,
     make_table,
     runs_grid,
+    shortened,
     summaries,
     to_html,
     to_latex,
     to_markdown,
+    whole_study,
     write_pack,
 )
 
@@ -42,13 +47,15 @@ HERE = Path(__file__).parent
 RECORDS = HERE / "records"
 PAGE = HERE.parent / "docs" / "reproduction.md"
 FOLDER = HERE.parent / "docs" / "reproduction"
+DRAWN = ("apfex-inter", "apfex-multi")
+"""Whose first run the figures show, window by window."""
 Record = dict[str, Any]
 
 
 def pack(folder: Path) -> None:
     """Take over the records of a sweep, by experiment and data set; nothing is taken away."""
     RECORDS.mkdir(parents=True, exist_ok=True)
-    records = {key_of(record): record for record in RecordFolder(RECORDS).read()}
+    records = known_records(RECORDS)
     records |= {key_of(record): _compact(record) for record in RecordFolder(folder).read()}
     for dataset in DATASETS:
         own = [record for record in records.values() if record["dataset"] == dataset]
@@ -59,9 +66,18 @@ def pack(folder: Path) -> None:
 
 
 def _compact(record: Record) -> Record:
-    """Without the course of training, but for the run that the figure shows."""
-    shown = key_of(record)[1:] == ("70/15/15", "apfex-inter", 0)
-    return {name: value for name, value in record.items() if shown or name != "trace"}
+    """The course of training shortened, but for the runs that the figures show."""
+    if "trace" not in record:
+        return record
+    kept = {name: value for name, value in record.items() if name != "trace"}
+    ablation = "+" in record["method"]
+    kept["course"] = (
+        shortened(record["trace"], 6, objectives=False) if ablation else shortened(record["trace"])
+    )
+    shown = record["split"] == "70/15/15" and record["seed"] == 0
+    if shown and record["method"] in DRAWN:
+        kept["trace"] = record["trace"]
+    return kept
 
 
 def read() -> list[Record]:
@@ -75,12 +91,9 @@ def methods_of(experiment: str) -> tuple[str, ...]:
 
 
 def expected_keys() -> Iterator[tuple[str, str, str, int]]:
-    """What a whole reproduction holds; on MAMO's split gradient methods only."""
-    tables = tuple(dict.fromkeys((*methods_of("table1"), *methods_of("table2"))))
-    yield from Sweep(tables, DATASETS, range(10)).keys
-    yield from Sweep(EXPERIMENTS["ablations"], DATASETS, range(10)).keys
-    networks = [m for m in tables if not m.startswith(("searchfair", "roc", "front"))]
-    yield from Sweep(networks, tuple(MAMO_SIZES), range(10), split="mamo").keys
+    """What a whole reproduction holds."""
+    for part in whole_study():
+        yield from part.sweep.keys
 
 
 def files(records: Sequence[Record]) -> dict[str, str]:
@@ -99,6 +112,12 @@ def files(records: Sequence[Record]) -> dict[str, str]:
             if rule == "nearest":
                 made[f"reproduction/{experiment}.tex"] = _joined(to_latex, tables)
                 made[f"reproduction/{experiment}.html"] = _joined(to_html, tables)
+    for number in (1, 2):
+        grids = [summaries.side_by_side(records, number, dataset) for dataset in DATASETS]
+        head = f"# Table {number} in the paper's own order, its cells and ours\n\n"
+        made[f"reproduction/paper-table{number}.md"] = head + _joined(to_markdown, grids)
+    mixtures = _joined(to_markdown, [summaries.mixture_grid()])
+    made["reproduction/mixtures.md"] = f"# Two kinds of runs in one mean\n\n{mixtures}"
     networks = {key[2] for key in expected_keys() if key[1] == "mamo"}
     mamo = [
         make_table(
@@ -112,11 +131,23 @@ def files(records: Sequence[Record]) -> dict[str, str]:
         for number in (1, 2)
     ]
     made["reproduction/mamo-split.md"] = "# MAMO's split\n\n" + _joined(to_markdown, mamo)
-    ablations = [summaries.ablation_grid(records, dataset) for dataset in DATASETS]
+    ablations = [
+        summaries.ablation_grid(records, dataset, EXPERIMENTS[kind])
+        for dataset in DATASETS
+        for kind in ("ablations", "losses")
+    ]
     made["reproduction/ablations.md"] = "# Ablations\n\n" + _joined(to_markdown, ablations)
+    volumes = [
+        grid(records, constants)
+        for constants in (True, False)
+        for grid in (summaries.volume_grid, summaries.paired_grid)
+    ]
+    head = "# Hypervolumes, with constant decisions and without\n\n"
+    made["reproduction/hypervolumes.md"] = head + _joined(to_markdown, volumes)
     compared = compare_front(_tables_only(records))
-    grids = [comparison_grid([c for c in compared if c.dataset == name]) for name in DATASETS]
-    head = "# APFEx's front beside every row\n\n"
+    grids = [summaries.credible_grid(_tables_only(records))]
+    grids += [comparison_grid([c for c in compared if c.dataset == name]) for name in DATASETS]
+    head = "# The front beside every row\n\n"
     made["reproduction/front.md"] = head + _joined(to_markdown, grids)
     return made
 
@@ -125,19 +156,21 @@ def blocks(records: Sequence[Record]) -> dict[str, str]:
     """Generated parts of the page, by name."""
     tables = _tables_only(records)
     grids = {
+        "claims": summaries.claims_grid(records),
+        "standing": summaries.standing_grid(records, summaries.COMPARED),
         "plain": summaries.plain_grid(records),
         "mamo": summaries.mamo_grid(records),
         "constant": summaries.constant_grid(records),
         "constant on MAMO's split": summaries.constant_grid(records, "mamo"),
         "loss": summaries.loss_grid(records),
         "shares": summaries.shares_grid(records),
-        "volume": summaries.volume_grid(records),
         "reached": summaries.reached_grid(tables),
-        "credible": summaries.credible_grid(tables),
+        "credible": summaries.credible_summary(tables),
         "ablations": summaries.ablation_summary(records),
         "cost": cost_grid(records),
     }
-    return {name: to_markdown(grid) for name, grid in grids.items()}
+    told = {f"finding: {name}": text for name, text in summaries.findings(records).items()}
+    return told | {name: to_markdown(grid) for name, grid in grids.items()}
 
 
 def cost_grid(records: Sequence[Record]) -> Grid:
@@ -170,8 +203,11 @@ def write() -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), blocks(records)), encoding="utf-8")
-    traces = {r["dataset"]: r["trace"] for r in records if r.get("trace")}
-    draw_figure({name: traces[name] for name in DATASETS}, FOLDER / "figure.png")
+    for method in DRAWN:
+        own = {r["dataset"]: r["trace"] for r in records if r["method"] == method and "trace" in r}
+        draw_figure({name: own[name] for name in DATASETS}, FOLDER / f"figure-{method}.png")
+    draw_trade_offs(records, FOLDER / "trade-offs.png")
+    draw_differences(records, summaries.COMPARED[:9], FOLDER / "differences.png")
     draw_workflow(FOLDER / "workflow.svg")
 
 

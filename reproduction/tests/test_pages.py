@@ -5,6 +5,8 @@ import re
 import pytest
 from reproduction import pages
 
+from apfex_reproduction.experiments._methods import revision_of
+
 RECORDS = pages.read()
 PAGE = pages.PAGE.read_text(encoding="utf-8")
 
@@ -34,6 +36,48 @@ def test_no_gap_of_the_crossing_is_below_that_of_an_attribute():
 
 def test_generated_parts_of_the_page_are_up_to_date():
     assert pages.filled(PAGE, pages.blocks(RECORDS)) == PAGE
+
+
+ALLOWED = {"2509.13908", "0.02", "0.52", "1.0", "95%"}
+"""Numbers that are settings or names, not results."""
+
+
+def test_every_result_on_the_page_is_in_a_generated_part():
+    """Outside of them there are no shares, decimals or percentages but settings."""
+    prose = re.sub(r"<!-- (.+?) -->.*?<!-- end of \1 -->", "", PAGE, flags=re.DOTALL)
+    prose = re.sub(r"```.*?```", "", prose, flags=re.DOTALL)
+    found = set(re.findall(r"\d*\.\d+|\d+%|\d+ of (?:\d+|ten)|\d+ runs", prose))
+    assert found <= ALLOWED
+
+
+def test_the_page_opens_with_findings_and_ends_with_appendices():
+    heads = re.findall(r"^## (.+)$", PAGE, flags=re.M)
+    assert heads[:2] == ["What we found", "The claims of the paper"]
+    assert PAGE.index("## Appendix") > PAGE.index("## Legend")
+
+
+def test_each_of_the_17_claims_has_a_verdict():
+    (block,) = re.findall(r"<!-- claims -->(.*?)<!-- end of claims -->", PAGE, flags=re.DOTALL)
+    rows = [line.split(" | ") for line in block.splitlines() if re.match(r"\| \d+\. ", line)]
+    assert [int(row[0].removeprefix("| ").split(".")[0]) for row in rows] == list(range(1, 18))
+    words = {"holds", "holds in part", "does not hold", "cannot be told"}
+    assert {row[1] for row in rows} <= words
+    assert all(len(row[2]) > 40 for row in rows)  # and says why
+
+
+def test_no_record_is_older_than_its_method():
+    stale = {r["method"] for r in RECORDS if r.get("revision", 1) < revision_of(r["method"])}
+    assert not stale
+
+
+def test_omega_norms_and_strategies_of_every_run_are_on_record():
+    for record in RECORDS:
+        if record["method"].startswith(("apfex", "mmamo-multi")) and (
+            not record["method"].endswith("-published")
+        ):
+            assert record["course"]["omega"], record["method"]
+            assert record["course"]["strategies"]
+            assert record["constraints"] == 0
 
 
 @pytest.mark.slow

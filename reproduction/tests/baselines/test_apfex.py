@@ -7,6 +7,7 @@ from reproduction.tests.baselines.tables import DATA, QUICK
 
 from apfex.objectives import CrossEntropy, FairnessLoss
 from apfex.optimizer import APFEx
+from apfex.solvers import min_norm
 from apfex.strategies import (
     AdaptiveSwitch,
     AdaptiveWeighting,
@@ -14,11 +15,12 @@ from apfex.strategies import (
     EqualWeights,
     SetSampling,
 )
-from apfex_reproduction.baselines import PaperAPFEx, fit_together
+from apfex_reproduction.baselines import MMAMO, PaperAPFEx, fit_together
+from apfex_reproduction.baselines._inputs import read_parts
 from apfex_reproduction.baselines._losses import Term
 from apfex_reproduction.baselines._networks import Networks, as_module
 from apfex_reproduction.baselines._train import Budget, Lesson, _Learner, _mix, train
-from apfex_reproduction.baselines._weigh import Plan
+from apfex_reproduction.baselines._weigh import Plan, Strategic
 
 TERMS = (Term("dp", 0, "pairs"), Term("tpr", 0, "pairs"))
 
@@ -55,6 +57,7 @@ def test_it_takes_the_steps_of_the_optimizer(name):
     plan = Plan(TERMS, strategy=STRATEGIES[name], scales="largest")
     ends = []
     (group,) = train([plan], lesson(), budget, lambda _, now: ends.append(now.values.clone()))
+    assert isinstance(group, Strategic)
     start = Networks(5, (6, 4), 0.0, 1, _mix(budget.seed, 0))
     learner = _Learner(start, [plan], lesson(), budget)
     model = as_module(start.snapshot(0), 0.0)
@@ -148,15 +151,83 @@ def test_variants_look_at_what_they_are_named_for():
     ]
     for clf, names in zip(made, objectives, strict=True):
         assert clf.archive_.values.shape[1] == 1 + len(names)
-        assert clf.windows_["loss0"].notna().all()
+        assert np.isfinite(clf.windows_["loss0"]).all()
         assert len(clf.windows_) == 9
         assert f"weight{len(names)}" in clf.windows_
         assert f"weight{len(names) + 1}" not in clf.windows_
 
 
+def terms_of(variant, **more):
+    clf = PaperAPFEx(variant, **QUICK, **more)
+    parts = read_parts(clf, DATA.X, DATA.y, DATA.sensitive, None, None, 0.2, 0)
+    return clf._plan(parts.training).terms
+
+
+def test_the_columns_have_the_losses_that_the_paper_prints():
+    """Attr and Multi: L_DP and L_TPR of two groups; the crossing: L_fair over all pairs."""
+    assert {term.form for term in terms_of("single", attribute="sex")} == {"plain"}
+    assert {term.form for term in terms_of("multi")} == {"plain"}
+    assert {term.form for term in terms_of("intersectional")} == {"pairs"}
+    assert {term.form for term in terms_of("multi", losses="pairs")} == {"pairs"}
+    assert {(term.rate, term.attribute) for term in terms_of("multi")} == {
+        ("dp", 0),
+        ("tpr", 0),
+        ("dp", 1),
+        ("tpr", 1),
+    }
+
+
+def test_two_groups_and_pairs_train_differently():
+    made = [PaperAPFEx("multi", losses=losses, **QUICK) for losses in ("two_groups", "pairs", None)]
+    fit_together(made, DATA.X, DATA.y, sensitive_features=DATA.sensitive)
+    two, pairs, default = (clf.select("last").decision_function(DATA.X) for clf in made)
+    np.testing.assert_allclose(two, default, atol=1e-3)
+    assert np.abs(two - pairs).max() > 1e-2
+
+
+def test_windows_tell_omega_and_norms_as_means_over_their_steps():
+    """Held against the gradients themselves: equal weights, so that nothing else interferes."""
+    budget = Budget(2, 64, 1e-2, (6, 4), 0.0, seed=3)
+    plan = Plan(TERMS, strategy=EqualWeights(), scales="largest")
+    networks = Networks(5, (6, 4), 0.0, 1, _mix(budget.seed, 0))
+    learner = _Learner(networks, [plan], lesson(), budget)
+    norms, omegas, aligned = [], [], []
+    for step, rows in learner.batches.of(1):
+        passed, _, slopes = learner._losses(step, rows)
+        slopes = slopes / learner._scales.unsqueeze(-1)
+        pulled = networks.pull_back(passed, slopes, learner._members, learner._passes).double()
+        products = pulled @ pulled.T
+        norms.append(pulled.norm(dim=1))
+        omegas.append((min_norm(products) @ pulled).norm())
+        aligned.append((products > 0)[[0, 0, 1], [1, 2, 2]].double().mean())
+        learner.step(step, rows)
+    (frame,) = learner.strategic[0].windows()
+    expected = torch.stack(norms).mean(0).tolist()
+    assert frame.loc[0, ["norm0", "norm1", "norm2"]].tolist() == pytest.approx(expected, rel=1e-4)
+    assert frame.loc[0, "omega"] == pytest.approx(float(torch.stack(omegas).mean()), rel=1e-4)
+    assert frame.loc[0, "aligned"] == pytest.approx(float(torch.stack(aligned).mean()))
+    assert len(frame) == 1
+
+
+def test_mamo_tells_its_course_too():
+    made = [MMAMO(**QUICK), MMAMO(losses="pairs", **QUICK), PaperAPFEx("multi", **QUICK)]
+    fit_together(made, DATA.X, DATA.y, sensitive_features=DATA.sensitive)
+    for clf in made:
+        assert clf.objectives_ == made[2].objectives_
+        assert len(clf.windows_) == 9
+        weights = clf.windows_[[f"weight{k}" for k in range(5)]].sum(axis=1)
+        np.testing.assert_allclose(weights, 1.0, atol=1e-6)
+    shortest = made[0].windows_
+    np.testing.assert_allclose(shortest["omega"], shortest["direction_norm"], rtol=1e-3)
+    unblended = made[2].windows_.query("strategy != 'PSS'")
+    assert (unblended["omega"] <= unblended["direction_norm"] * 1.001).all()
+
+
 def test_a_single_attribute_is_its_own_crossing():
     cells, alone = (
-        PaperAPFEx(variant, **QUICK).fit(DATA.X, DATA.y, sensitive_features=DATA.sensitive["sex"])
+        PaperAPFEx(variant, losses="pairs", **QUICK).fit(
+            DATA.X, DATA.y, sensitive_features=DATA.sensitive["sex"]
+        )
         for variant in ("intersectional", "single")
     )
     assert cells.objectives_ == alone.objectives_
@@ -188,6 +259,8 @@ def test_settings_make_a_difference():
         ({"variant": "single"}, r"attribute must name one .* got None; they are \['sex', 'origin'"),
         ({"variant": "single", "attribute": "Sex"}, r"got \['Sex'\]"),
         ({"attribute": "sex"}, "attribute is for variant='single' only, got 'sex'"),
+        ({"losses": "three"}, "losses must be one of .*, got 'three'"),
+        ({"losses": "two_groups"}, "must be two-valued .* PaperAPFEx, got 4 values of 'sex x ori"),
         ({"scales": "max"}, "scales must be one of .*, got 'max'"),
         ({"relaxation": "step"}, "relaxation must be one of"),
         ({"steps": "adamw"}, "steps must be one of"),

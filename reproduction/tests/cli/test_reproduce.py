@@ -44,7 +44,7 @@ def test_the_table_is_printed_with_flags_and_the_papers_numbers(apfex, reproduce
     lines = done.out.splitlines()
     always = next(line for line in lines if line.startswith("Always 1"))
     assert always.split()[2:] == [*(".467", *[".000"] * 6, ".500", "1.000", ".000"), "1", "CONST"]
-    assert any(line.startswith("Baseline (cross-entropy)") and " 0/1" in line for line in lines)
+    assert any(line.startswith("Baseline") and " 0/1" in line for line in lines)
     assert "paper .8219/.2589/.2292" in done.out
     assert "Written: " in done.out
     assert "3/3" in done.err
@@ -116,6 +116,23 @@ def test_a_wrong_word_is_named_with_what_there_is(change, said, apfex, tmp_path)
     assert done.out == ""
     assert re.search(said, done.err.replace("\n", " ")), done.err
     assert not out.exists()  # nothing was begun
+
+
+def test_the_plan_says_what_is_left_and_runs_nothing(apfex, reproduced, tmp_path):
+    words = ("reproduce", "all", "--datasets", "heart", "--seeds", "1", "--jobs", "2", "--plan")
+    before = apfex(*words, "--out", tmp_path / "new")
+    after = apfex(*words, "--out", tmp_path / "new", "--earlier", reproduced)
+    assert before.code == after.code == 0
+    assert "columns of the tables: 20 runs left" in before.out
+    assert "columns of the tables: 17 runs left" in after.out
+    assert re.search(r"About \d+ processor minutes; \d+ minutes with 2 processes", after.out)
+    assert not (tmp_path / "new").exists()
+
+
+def test_all_of_it_takes_no_methods(apfex, tmp_path):
+    done = apfex("reproduce", "all", "--methods", "plain", "--out", tmp_path / "new")
+    assert done.code == 2
+    assert "--methods, --variants and --split are not for 'all'" in done.err.replace("\n", " ")
 
 
 def test_an_experiment_that_is_not_known_is_refused(apfex):

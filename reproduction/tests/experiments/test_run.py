@@ -15,7 +15,7 @@ from apfex.front import non_dominated
 from apfex_reproduction.baselines import PlainNetwork, SearchFair, fit_together
 from apfex_reproduction.experiments._ladder import choose_by_rule
 from apfex_reproduction.experiments._measure import Ruler
-from apfex_reproduction.experiments._methods import METHODS, Network
+from apfex_reproduction.experiments._methods import METHODS, Network, revision_of
 from apfex_reproduction.experiments._protocol import Part, split_dataset
 from apfex_reproduction.experiments._run import run_methods
 
@@ -383,9 +383,24 @@ def test_strategies_drawn_by_lot_have_the_names_of_the_three():
     assert set(record["trace"]["strategy"]) == set(record["shares"]) == {"PCP", "AW", "PSS"}
 
 
-def test_only_the_papers_method_has_a_trace(records):
+def test_methods_that_weigh_several_losses_have_a_trace(records):
     for key, record in records.items():
-        assert ("trace" in record) == ("shares" in record) == key.startswith("apfex")
+        weighs = key.startswith(("apfex", "mmamo"))
+        assert ("trace" in record) == ("shares" in record) == weighs
+        assert record["revision"] == revision_of(key)
+
+
+def test_omega_norms_and_the_family_of_losses_are_on_record(records):
+    for key, record in records.items():
+        if "trace" in record:
+            trace, windows = record["trace"], len(record["trace"]["step"])
+            assert len(trace["omega"]) == len(trace["aligned"]) == windows
+            assert list(trace["norms"]) == list(trace["losses"])
+            shortest = np.min(list(trace["norms"].values()), 0)
+            assert (np.array(trace["omega"]) <= shortest * 1.001).all()
+            assert record["constraints"] == 0
+            pairs = "inter" in key or "fair" in key or "+pairs" in key
+            assert record["losses"] == ("pairs" if pairs else "two_groups")
 
 
 # What is refused.

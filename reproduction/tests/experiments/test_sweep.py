@@ -13,7 +13,13 @@ import pytest
 import torch
 from reproduction.tests.experiments.test_records import files, nearly_full_disk
 
-from apfex_reproduction.experiments import RecordFolder, Sweep, run_sweep
+from apfex_reproduction.experiments import (
+    RecordFolder,
+    Sweep,
+    known_records,
+    run_sweep,
+    write_pack,
+)
 from apfex_reproduction.experiments._records import key_of
 from apfex_reproduction.experiments._sweep import _jobs
 
@@ -43,7 +49,8 @@ class Done:
 
 def go(what: Sweep, folder: Path, **more: Any) -> tuple[list[Any], Done]:
     done = Done()
-    return run_sweep(what, folder, on_done=done, **({"n_jobs": 1} | more)), done
+    settings: dict[str, Any] = {"n_jobs": 1} | more
+    return run_sweep(what, folder, on_done=done, **settings), done
 
 
 def timeless(records: Any) -> list[dict[str, Any]]:
@@ -94,14 +101,49 @@ def test_a_sweep_that_is_stopped_goes_on_where_it_was(tmp_path):
 
 
 def test_runs_of_a_pack_are_not_run_again(tmp_path):
-    from apfex_reproduction.experiments import write_pack
-
     records, _ = go(sweep(), tmp_path / "first")
     (tmp_path / "second").mkdir()
     write_pack(records, tmp_path / "second" / "heart.jsonl")
     again, done = go(sweep(), tmp_path / "second")
     assert done.keys == []
     assert again == records
+
+
+def test_earlier_records_count_as_done_and_stay_untouched(tmp_path):
+    go(sweep(), tmp_path / "earlier")
+    before = files(tmp_path / "earlier")
+    wider = sweep(seeds=(0, 1))
+    records, done = go(wider, tmp_path / "new", earlier=tmp_path / "earlier")
+    assert set(done.keys) == set(wider.keys) - set(sweep().keys)
+    assert [key_of(record) for record in records] == wider.keys
+    assert files(tmp_path / "earlier") == before
+    assert {key_of(r)[3] for r in RecordFolder(tmp_path / "new").read()} == {1}
+
+
+def test_a_record_of_another_meaning_is_made_again_and_the_new_one_counts(tmp_path):
+    old = {key_of(r): r for r in go(sweep(("plain", "apfex-1")), tmp_path / "first")[0]}
+    (key,) = (key for key in old if key[2] == "apfex-1")
+    stale = [
+        *(record for other, record in old.items() if other != key),
+        {name: value for name, value in old[key].items() if name != "revision"}
+        | {"results": {"nearest": old[key]["results"]["last"]}},
+    ]
+    (tmp_path / "earlier").mkdir()
+    write_pack(stale, tmp_path / "earlier" / "heart.jsonl")
+    assert set(known_records(tmp_path / "new", tmp_path / "earlier")) == set(old) - {key}
+    records, done = go(sweep(("plain", "apfex-1")), tmp_path / "new", earlier=tmp_path / "earlier")
+    assert done.keys == [key]
+    assert timeless(records) == timeless(old.values())
+
+
+def test_sweeps_run_as_one_and_share_what_they_have_in_common(tmp_path):
+    first, second = sweep(("always-0", "plain")), sweep(CHEAP, seeds=(0, 1))
+    done = Done()
+    records = run_sweep([first, second], tmp_path, n_jobs=1, on_done=done)
+    keys = list(dict.fromkeys([*first.keys, *second.keys]))
+    assert [key_of(record) for record in records] == keys
+    assert len(done.keys) == len(set(done.keys)) == 6
+    assert done.counts[-1] == (6, 6)
 
 
 def test_a_method_that_fails_is_named_and_leaves_the_others(tmp_path):

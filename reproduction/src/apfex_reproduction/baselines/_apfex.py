@@ -10,8 +10,8 @@ from apfex.strategies import AdaptiveSwitch, Strategy
 from apfex_reproduction.baselines._base import NetworkClassifier
 from apfex_reproduction.baselines._inputs import Rows, require_groups
 from apfex_reproduction.baselines._judge import Rule
-from apfex_reproduction.baselines._losses import Relaxation, Term
-from apfex_reproduction.baselines._mamo import places_of
+from apfex_reproduction.baselines._losses import Form, Relaxation, Term
+from apfex_reproduction.baselines._mamo import Family, check_values, places_of
 from apfex_reproduction.baselines._weigh import Plan, ScaleKind
 
 Variant = Literal["single", "multi", "intersectional"]
@@ -32,6 +32,10 @@ class PaperAPFEx(NetworkClassifier):
     criteria : sequence of {"dp", "tpr"}
     attribute : str, optional
         For "single", where there are several.
+    losses : {"two_groups", "pairs"}, optional
+        L_DP and L_TPR of Padh et al., for two groups, or L_fairDP and L_fairTPR over all pairs of
+        any number of groups. By default as in the columns of the paper's tables: two groups for
+        "single" and "multi", all pairs for "intersectional".
     strategy : Strategy, optional
         The paper's switching rule by default (:class:`~apfex.strategies.AdaptiveSwitch`).
     scales : {"largest", "mean", "range", "none"}
@@ -42,7 +46,8 @@ class PaperAPFEx(NetworkClassifier):
         What stands for a decision in a fairness loss: the tanh step of steepness 5, the clipped
         ramp of half-width 0.25, or the probability itself.
     task_weight : float
-        Share of the cross-entropy in each fairness loss.
+        Share of the task in each fairness loss: of the squared error with "two_groups", of the
+        cross-entropy with "pairs".
     steps : {"adam", "sgd"}
         "sgd" is plain gradient descent, for the paper's literal unit-length direction.
     epochs, batch_size, learning_rate, hidden, dropout, validation_fraction, random_state
@@ -55,8 +60,10 @@ class PaperAPFEx(NetworkClassifier):
     archive_, history_, epoch_, constant_, network_
         As for :class:`PlainNetwork`; the archive is by error and the gaps of the fairness losses.
     windows_ : DataFrame
-        A row per window (an epoch; 10 steps where the batch is all rows): strategy, mean losses
-        over their scales and mean weights of the objectives, mean length of the direction.
+        A row per window (an epoch; 10 steps where the batch is all rows): the strategy, and means
+        over its steps: losses over their scales, weights, length of the direction, length of each
+        scaled gradient (``norm0``, ...), ``omega`` (length of their shortest combination) and
+        ``aligned`` (share of the pairs with a positive cosine).
     objectives_ : list of str
         What the losses are called.
 
@@ -64,7 +71,7 @@ class PaperAPFEx(NetworkClassifier):
     -----
     Algorithm 1 of the paper [1]_ without its constraint step, which its tables do not use. All
     losses come from one forward pass; the step goes downhill (the paper's line 11 goes uphill).
-    No code of the paper is public; ``docs/method.md`` says how each open point is settled.
+    No code of the paper is public; ``docs/open_points.md`` says how each open point is settled.
 
     References
     ----------
@@ -87,6 +94,7 @@ class PaperAPFEx(NetworkClassifier):
         *,
         criteria: Sequence[RateName] = ("dp", "tpr"),
         attribute: str | None = None,
+        losses: Family | None = None,
         strategy: Strategy | None = None,
         scales: ScaleKind = "largest",
         relaxation: Relaxation = "tanh",
@@ -105,6 +113,7 @@ class PaperAPFEx(NetworkClassifier):
         self.variant: Variant = variant
         self.criteria = criteria
         self.attribute = attribute
+        self.losses: Family | None = losses
         self.strategy = strategy
         self.scales: ScaleKind = scales
         self.relaxation: Relaxation = relaxation
@@ -120,11 +129,20 @@ class PaperAPFEx(NetworkClassifier):
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
+    @property
+    def family(self) -> Family:
+        """The losses that are used: ``losses``, or those of the paper's column."""
+        if self.losses is not None:
+            return self.losses
+        return "pairs" if self.variant == "intersectional" else "two_groups"
+
     def _plan(self, rows: Rows) -> Plan:
         self._check()
+        axes, family = self._axes(rows), self.family
+        check_values({place for _, place in axes}, rows, family, "PaperAPFEx")
+        form: Form = "pairs" if family == "pairs" else "plain"
         terms = tuple(
-            Term(rate, grouping, "pairs", self.relaxation, self.task_weight)
-            for rate, grouping in self._axes(rows)
+            Term(rate, place, form, self.relaxation, self.task_weight) for rate, place in axes
         )
         strategy = AdaptiveSwitch() if self.strategy is None else self.strategy
         return Plan(terms, strategy=strategy, scales=self.scales, steps=self.steps)
@@ -144,16 +162,10 @@ class PaperAPFEx(NetworkClassifier):
             )
         return [(rate, place) for place in places for rate in self.criteria]
 
-    def _keep(self, run: Any, parts: Any, encoder: Any) -> None:
-        super()._keep(run, parts, encoder)
-        names = [" x ".join(groups.attributes) for groups in parts.training.groupings]
-        axes = self._axes(parts.training)
-        self.windows_ = run.windows
-        self.objectives_ = ["cross-entropy", *(f"{rate} {names[place]}" for rate, place in axes)]
-
     def _check(self) -> None:
         for name, value, allowed in (
             ("variant", self.variant, get_args(Variant)),
+            ("losses", self.family, get_args(Family)),
             ("scales", self.scales, get_args(ScaleKind)),
             ("relaxation", self.relaxation, get_args(Relaxation)),
             ("steps", self.steps, get_args(Steps)),

@@ -125,6 +125,11 @@ class NetworkClassifier(BinaryClassifier):
         self.classes_, self._encoder = parts.classes, encoder
         self.archive_, self.last_ = run.archive, run.last
         self.history_ = pd.DataFrame(run.history)
+        if run.windows is not None:
+            names = [" x ".join(groups.attributes) for groups in parts.training.groupings]
+            axes = self._axes(parts.training)
+            self.windows_ = run.windows
+            self.objectives_ = ["cross-entropy", *(f"{rate} {names[at]}" for rate, at in axes)]
         self._use(choose(run.archive, run.last, self.selection, self.min_accuracy))
 
 
@@ -210,8 +215,8 @@ def fit_together(
             for place, member in enumerate(members):
                 runs[member].record(epoch, networks, place, seen)
 
-        strategic = train([plans[member] for member in members], lesson, budget, evaluate)
-        for group in strategic:
+        followed = train([plans[member] for member in members], lesson, budget, evaluate)
+        for group in followed:
             for member, windows in zip(group.members, group.windows(), strict=True):
                 runs[members[member]].windows = windows
     for estimator, run in zip(estimators, runs, strict=True):

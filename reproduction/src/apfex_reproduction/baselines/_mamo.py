@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, get_args
 
 from apfex.rates import RateName
@@ -46,12 +46,12 @@ def places_of(wanted: Sequence[str] | None, rows: Rows, method: str) -> list[int
     return [attributes.index(name) for name in (attributes if wanted is None else wanted)]
 
 
-def check_values(places: Sequence[int], rows: Rows, losses: Family, method: str) -> None:
+def check_values(places: Iterable[int], rows: Rows, losses: Family, method: str) -> None:
     """Refuse attributes of one value, and of more than two where losses compare two groups."""
-    for groups in (rows.attributes[place] for place in places):
+    for groups in (rows.groupings[place] for place in places):
         if len(groups) < 2 or (len(groups) > 2 and losses == "two_groups"):
             raise ValueError(
                 f"sensitive_features must be two-valued for the two-group losses of {method}, got "
-                f"{len(groups)} values of {groups.attributes[0]!r}; merge levels, or use "
+                f"{len(groups)} values of {' x '.join(groups.attributes)!r}; merge levels, or use "
                 "losses='pairs' for more than two."
             )

@@ -42,8 +42,9 @@ class MMAMO(NetworkClassifier):
 
     Attributes
     ----------
-    archive_, history_, epoch_, constant_, network_
-        As for :class:`PlainNetwork`; the archive is by error and the gaps that are minimised.
+    archive_, history_, epoch_, constant_, network_, windows_, objectives_
+        As for :class:`PlainNetwork` and :class:`PaperAPFEx`; the archive is by error and
+        the gaps that are minimised.
 
     Notes
     -----

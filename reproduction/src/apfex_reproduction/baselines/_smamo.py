@@ -45,8 +45,9 @@ class SMAMO(NetworkClassifier):
 
     Attributes
     ----------
-    archive_, history_, epoch_, constant_, network_
-        As for :class:`PlainNetwork`; the archive is by error and the gap of ``notion``.
+    archive_, history_, epoch_, constant_, network_, windows_, objectives_
+        As for :class:`PlainNetwork` and :class:`PaperAPFEx`; the archive is by error and
+        the gap of ``notion``.
 
     Notes
     -----

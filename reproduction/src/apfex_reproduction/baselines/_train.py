@@ -12,7 +12,7 @@ from torch import Tensor
 from apfex.rates import GroupIndex
 from apfex_reproduction.baselines._losses import LossBatch, evaluate
 from apfex_reproduction.baselines._networks import Networks, Passed
-from apfex_reproduction.baselines._weigh import Plan, Strategic, strategic_groups
+from apfex_reproduction.baselines._weigh import Plan, Solved, Strategic, strategic_groups
 
 _BETAS, _EPSILON = (0.9, 0.999), 1e-8
 _LN2 = 0.6931471805599453
@@ -73,11 +73,11 @@ def train(
     lesson: Lesson,
     budget: Budget,
     on_epoch: Callable[[int, Networks], None],
-) -> list[Strategic]:
+) -> list[Strategic | Solved]:
     """Train a network for each plan; all start alike and see the same batches and dropout.
 
-    Members do not touch each other: one alone learns the same. Returned is what the strategies
-    remember.
+    Members do not touch each other: one alone learns the same. Returned is the course of those
+    that weigh several losses.
     """
     networks = Networks(
         lesson.x.shape[1], budget.hidden, budget.dropout, len(plans), _mix(budget.seed, 0)
@@ -87,7 +87,7 @@ def train(
         for step, rows in learner.batches.of(epoch):
             learner.step(step, rows)
         on_epoch(epoch, networks)
-    return learner.strategic
+    return [*learner.strategic, *learner.solved.values()]
 
 
 class _Batches:
@@ -123,6 +123,11 @@ class _Learner:
         self._rate = budget.learning_rate
         self._plain_steps = torch.tensor([plan.steps == "sgd" for plan in plans])
         self.strategic = strategic_groups(plans, self.batches.window, budget.seed)
+        self.solved = {
+            member: Solved(plan.solver, member, plan.n_losses, self.batches.window)
+            for member, plan in enumerate(plans)
+            if plan.solver is not None
+        }
         self._scales = self._starting_scales()
 
     def step(self, step: int, rows: Tensor) -> None:
@@ -132,11 +137,12 @@ class _Learner:
         gradients = self._networks.pull_back(passed, slopes, self._members, self._passes)
         direction = torch.empty_like(self._networks.values)
         for member, plan in enumerate(self._plans):
-            own = gradients[self._places[member]]
-            if plan.strategy is None:
-                direction[member] = (
-                    own[0] if plan.solver is None else plan.solver(own @ own.T) @ own
-                )
+            places = self._places[member]
+            if member in self.solved:
+                scaled = values[places] / self._scales[places]
+                direction[member] = self.solved[member].direction(scaled, gradients[places])
+            elif plan.strategy is None:
+                direction[member] = gradients[places][0]
         for group in self.strategic:
             places = torch.stack([self._places[member] for member in group.members])
             scaled = values[places] / self._scales[places]

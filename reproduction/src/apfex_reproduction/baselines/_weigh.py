@@ -12,6 +12,7 @@ from torch import Tensor
 
 from apfex.history import History, StepRecord
 from apfex.strategies import AdaptiveSwitch, Choice, StepView, Strategy, direction_length
+from apfex_reproduction.baselines._course import Course
 from apfex_reproduction.baselines._losses import Term
 
 Solver = Callable[[Tensor], Tensor]
@@ -69,9 +70,14 @@ class Strategic:
         switching = isinstance(strategy, AdaptiveSwitch)
         names = [one.name for one in Choice] if switching else [type(strategy).__name__]
         self.strategy, self.members = strategy, list(members)
-        self.history = History(n_losses, window, members=(len(members),), choice_names=names)
+        self._course = Course(n_losses, window, len(members), names)
         self._seeds = torch.full((len(members),), seed % 2**31)
         self._last: Tensor | None = None
+
+    @property
+    def history(self) -> History:
+        """What the strategy remembers."""
+        return self._course.history
 
     def direction(self, losses: Tensor, gradients: Tensor) -> Tensor:
         """Weighted gradients [b, p] of scaled losses [b, m] and gradients [b, m, p]."""
@@ -86,23 +92,21 @@ class Strategic:
             direction = self._blended(direction, decision.blend.to(gradients))
             length = direction.double().norm(dim=1)
         choice = decision.choice
-        self.history.record(
+        self._course.record(
             StepRecord(
                 losses=values,
                 weights=decision.weights,
                 choice=torch.zeros(len(values), dtype=torch.int64) if choice is None else choice,
                 direction_norm=length,
                 norms=view.norms,
-            )
+            ),
+            products,
         )
         return direction
 
     def windows(self) -> list[pd.DataFrame]:
-        """The history of each member, a row per window."""
-        frame = self.history.to_frame()
-        if frame.empty:
-            return [frame] * len(self.members)
-        return [part.drop(columns="member") for _, part in frame.groupby("member", sort=True)]
+        """The course of each member, a row per window."""
+        return self._course.frames()
 
     def _blended(self, new: Tensor, share: Tensor) -> Tensor:
         """Mix with the last direction (PSS); the first one has none before it."""
@@ -110,6 +114,41 @@ class Strategic:
         mixed = new if self._last is None else share * new + (1 - share) * self._last
         self._last = mixed
         return mixed
+
+
+@final
+class Solved:
+    """A member whose solver has no memory, and the course of its training.
+
+    Parameters
+    ----------
+    solver : callable
+    member, n_losses, window : int
+        As for :class:`Strategic`.
+    """
+
+    def __init__(self, solver: Solver, member: int, n_losses: int, window: int) -> None:
+        self.members = [member]
+        self._solver = solver
+        self._course = Course(n_losses, window, 1, ["min-norm"])
+
+    def direction(self, losses: Tensor, gradients: Tensor) -> Tensor:
+        """Weighted gradients [p] of scaled losses [m] and gradients [m, p]."""
+        products = gradients @ gradients.T
+        weights = self._solver(products)
+        direction = weights @ gradients
+        step = StepRecord(
+            losses=losses.unsqueeze(0),
+            weights=weights.unsqueeze(0),
+            choice=torch.zeros(1, dtype=torch.int64),
+            direction_norm=direction.double().norm().reshape(1),
+        )
+        self._course.record(step, products.double().unsqueeze(0))
+        return direction
+
+    def windows(self) -> list[pd.DataFrame]:
+        """The course of the member, a row per window."""
+        return self._course.frames()
 
 
 def strategic_groups(plans: Sequence[Plan], window: int, seed: int) -> list[Strategic]:

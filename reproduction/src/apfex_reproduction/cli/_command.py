@@ -15,6 +15,7 @@ _EXAMPLES = """Examples:
   apfex reproduce table2 --datasets heart --seeds 2
   apfex reproduce table1 --variants --out reproduction
   apfex reproduce figure --datasets adult,heart
+  apfex reproduce all --plan
 
 A sweep that was stopped goes on where it was: finished runs are kept in the folder."""
 
@@ -26,6 +27,8 @@ class Experiment(StrEnum):
     table2 = "table2"
     figure = "figure"
     ablations = "ablations"
+    losses = "losses"
+    all = "all"
 
 
 class Split(StrEnum):
@@ -68,6 +71,13 @@ def reproduce(
     out: Annotated[
         Path, typer.Option(help="Folder of records and tables; may exist.", metavar="FOLDER")
     ] = Path("apfex-reproduction"),
+    earlier: Annotated[
+        Path | None,
+        typer.Option(help="Folder of records that count as done; only read.", metavar="FOLDER"),
+    ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what is left to run and how long; run nothing.")
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="One JSON document on stdout, everything else on stderr.")
     ] = False,
@@ -86,6 +96,8 @@ def reproduce(
         rule.value,
         variants,
         out,
+        earlier,
+        plan,
     )
     screen.finish(reproduce_experiment(wanted, screen))
 

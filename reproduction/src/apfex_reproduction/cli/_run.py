@@ -6,7 +6,7 @@ Tables are made from the records alone, so that the same command can be given ag
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, final
@@ -15,7 +15,9 @@ from apfex.persistence import write_text_atomically
 
 if TYPE_CHECKING:
     from apfex.cli import Screen
-    from apfex_reproduction.experiments import Sweep
+    from apfex_reproduction.experiments import Part, Sweep
+
+Split = Literal["70/15/15", "mamo"]
 
 
 @final
@@ -28,21 +30,29 @@ class Wanted:
     methods: Sequence[str]
     n_seeds: int
     n_jobs: int
-    split: Literal["70/15/15", "mamo"]
+    split: Split
     rule: Literal["nearest", "fairest", "last"]
     variants: bool
     folder: Path
+    earlier: Path | None = None
+    only_plan: bool = False
 
 
 def reproduce_experiment(wanted: Wanted, screen: Screen) -> Mapping[str, Any]:
     """Run, print, write; return what ``--json`` shows."""
-    sweep = _sweep_of(wanted)
-    _fetch(sweep.datasets, screen)
-    records = _run(sweep, wanted, screen)
+    parts = _parts_of(wanted)
+    plan = _tell_plan(parts, wanted, screen)
+    if wanted.only_plan:
+        return {"experiment": wanted.experiment, "plan": plan}
+    datasets = dict.fromkeys(name for part in parts for name in part.sweep.datasets)
+    _fetch(list(datasets), screen)
+    records = _run([part.sweep for part in parts], wanted, screen)
     files = (
         _draw(records, wanted)
         if wanted.experiment == "figure"
-        else _tabulate(records, sweep, wanted, screen)
+        else _tabulate_all(records, parts, wanted, screen)
+        if wanted.experiment == "all"
+        else _tabulate(records, parts[0].sweep, wanted, screen)
     )
     screen.say(f"Written: {', '.join(str(path) for path in files)}")
     return {
@@ -54,11 +64,49 @@ def reproduce_experiment(wanted: Wanted, screen: Screen) -> Mapping[str, Any]:
     }
 
 
+def _parts_of(wanted: Wanted) -> list[Part]:
+    """The whole study in its order, or the one sweep of an experiment."""
+    from apfex_reproduction.experiments import Part, whole_study
+
+    if wanted.experiment != "all":
+        return [Part(wanted.experiment, _sweep_of(wanted))]
+    if wanted.methods or wanted.variants or wanted.split != "70/15/15":
+        raise ValueError(
+            "--methods, --variants and --split are not for 'all', which runs every method on both "
+            "splits; name an experiment, as table1, to run some of it."
+        )
+    _check_jobs(wanted)
+    datasets = _read_datasets(wanted.datasets, "70/15/15")
+    return whole_study(datasets, range(wanted.n_seeds))
+
+
+def _tell_plan(parts: Sequence[Part], wanted: Wanted, screen: Screen) -> list[dict[str, Any]]:
+    """What is left of each part, and how long it may take."""
+    from joblib import cpu_count
+
+    from apfex_reproduction.experiments import known_records, plan_of
+
+    done = known_records(wanted.folder, wanted.earlier)
+    plan = [
+        {"part": name, "runs": runs, "processor_minutes": round(minutes, 1)}
+        for name, runs, minutes in plan_of(parts, done)
+    ]
+    say = screen.say if wanted.only_plan else screen.aside
+    for line in plan:
+        say(f"{line['part']}: {line['runs']} runs left, {line['processor_minutes']} minutes")
+    total = sum(line["processor_minutes"] for line in plan)
+    jobs = cpu_count() if wanted.n_jobs == -1 else max(1, wanted.n_jobs)
+    say(
+        f"About {total:.0f} processor minutes; {total / jobs:.0f} minutes with {jobs} processes "
+        "on as many cores."
+    )
+    return plan
+
+
 def _sweep_of(wanted: Wanted) -> Sweep:
     from apfex_reproduction.experiments import EXPERIMENTS, VARIANTS, Sweep, read_methods
 
-    if wanted.n_jobs == 0:
-        raise ValueError("--jobs must be a number of processes, or -1 for one a core, got 0.")
+    _check_jobs(wanted)
     usual = EXPERIMENTS[wanted.experiment]
     known = (*usual, *VARIANTS.get(wanted.experiment, ()))
     if wanted.methods:
@@ -68,11 +116,16 @@ def _sweep_of(wanted: Wanted) -> Sweep:
             raise ValueError(f"--{error}") from None
     else:
         methods = known if wanted.variants else usual
-    if wanted.experiment == "ablations":  # hypervolumes count what a constant reaches
+    if wanted.experiment in ("ablations", "losses"):  # hypervolumes count what a constant reaches
         methods = tuple(dict.fromkeys(("always-0", *methods)))
     datasets = _read_datasets(wanted.datasets, wanted.split)
     n_seeds = 1 if wanted.experiment == "figure" else wanted.n_seeds  # it shows one run
     return Sweep(methods, datasets, range(n_seeds), wanted.split)
+
+
+def _check_jobs(wanted: Wanted) -> None:
+    if wanted.n_jobs == 0:
+        raise ValueError("--jobs must be a number of processes, or -1 for one a core, got 0.")
 
 
 def _read_datasets(names: Sequence[str], split: str) -> tuple[str, ...]:
@@ -99,7 +152,7 @@ def _fetch(datasets: Sequence[str], screen: Screen) -> None:
         load_dataset(name)
 
 
-def _run(sweep: Sweep, wanted: Wanted, screen: Screen) -> list[dict[str, Any]]:
+def _run(sweeps: Sequence[Sweep], wanted: Wanted, screen: Screen) -> list[dict[str, Any]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from apfex_reproduction.experiments import run_sweep
@@ -111,14 +164,16 @@ def _run(sweep: Sweep, wanted: Wanted, screen: Screen) -> list[dict[str, Any]]:
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=screen.asides) as progress:
-        task = progress.add_task("runs", total=len(sweep.keys))
+        task = progress.add_task("runs", total=len({key for sweep in sweeps for key in sweep.keys}))
 
         def show(record: Mapping[str, Any], done: int, total: int) -> None:
             what = f"{record['dataset']} {record['method']} seed {record['seed']}"
             progress.update(task, completed=done, total=total, description=what)
 
         try:
-            records = run_sweep(sweep, wanted.folder, n_jobs=wanted.n_jobs, on_done=show)
+            records = run_sweep(
+                sweeps, wanted.folder, earlier=wanted.earlier, n_jobs=wanted.n_jobs, on_done=show
+            )
         except KeyboardInterrupt:
             screen.aside(
                 f"The finished runs are in {wanted.folder}; the same command goes on from there."
@@ -128,6 +183,27 @@ def _run(sweep: Sweep, wanted: Wanted, screen: Screen) -> list[dict[str, Any]]:
             raise ValueError(str(error)) from error
         progress.update(task, completed=len(records), description="runs")
     return records
+
+
+def _tabulate_all(
+    records: Sequence[dict[str, Any]], parts: Sequence[Part], wanted: Wanted, screen: Screen
+) -> list[Path]:
+    """Both tables on both splits, and the ablations; the pages of the study say the rest."""
+    from apfex_reproduction.experiments import EXPERIMENTS, Sweep
+
+    files = []
+    for experiment in ("table1", "table2", "ablations", "losses"):
+        splits: list[Split] = list(dict.fromkeys(part.sweep.split for part in parts))
+        for split in splits:
+            own = [record for record in records if record["split"] == split]
+            ran = {record["method"] for record in own}
+            methods = [m for m in EXPERIMENTS[experiment] if m in ran]
+            datasets = list(dict.fromkeys(record["dataset"] for record in own))
+            if split == "70/15/15" or experiment.startswith("table"):
+                some = replace(wanted, experiment=experiment, split=split)
+                sweep = Sweep(methods, datasets, range(wanted.n_seeds), split)
+                files += _tabulate(own, sweep, some, screen)
+    return files
 
 
 def _tabulate(
@@ -146,8 +222,9 @@ def _tabulate(
 
     shown: list[Any] = []
     for dataset in sweep.datasets:
-        if wanted.experiment == "ablations":
-            table = summaries.ablation_grid(summaries.with_constants(records), dataset)
+        if wanted.experiment in ("ablations", "losses"):
+            known = summaries.with_constants(records)
+            table = summaries.ablation_grid(known, dataset, sweep.methods)
             shown.append(table)
         else:
             table = make_table(

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import final
 
 import numpy as np
 
+from apfex_reproduction.experiments._intervals import Interval, difference_from_print
 from apfex_reproduction.experiments._labels import COLUMNS, CONSTANTS, FRONT, judged_on
 from apfex_reproduction.experiments._ladder import BOUNDS, choose_within
-from apfex_reproduction.experiments._paper import credible, defects_of, printed
-from apfex_reproduction.experiments._printed import HALF_A_DIGIT, Metric
+from apfex_reproduction.experiments._paper import (
+    credible,
+    defects_of,
+    is_repeated_baseline,
+    printed,
+)
+from apfex_reproduction.experiments._printed import HALF_A_DIGIT, Metric, Printed
 from apfex_reproduction.experiments._results import Record, result_of, summarise
-from apfex_reproduction.experiments._rows import CRITERIA, grouping_at
+from apfex_reproduction.experiments._rows import CRITERIA, gap_in, grouping_at
 
 _METRIC: dict[str, Metric] = {"dp": "ddp", "tpr": "deo"}
 
@@ -37,6 +43,28 @@ class Rung:
     accuracy: float
     gap: float
     constant: int
+
+
+@final
+@dataclass(frozen=True)
+class Sure:
+    """Our front minus a printed row, with intervals.
+
+    Parameters
+    ----------
+    accuracy, gap : Interval
+    """
+
+    accuracy: Interval
+    gap: Interval
+
+    @property
+    def verdict(self) -> str:
+        """Reached, "no", or that ten runs cannot tell."""
+        if self.accuracy.says == "below" or self.gap.says == "above":
+            return "no"
+        reached = self.accuracy.low >= 0 and self.gap.high <= 0
+        return "yes" if reached else "cannot be told"
 
 
 @final
@@ -66,6 +94,8 @@ class Comparison:
         The most accurate rung that reaches the row, otherwise the one that comes nearest.
     blind : Rung or None
         The rung whose bound is the row's own gap.
+    sure : Sure or None
+        For rows of the paper: by how much that rung differs, with intervals.
     """
 
     dataset: str
@@ -80,6 +110,7 @@ class Comparison:
     reached_blind: bool | None
     rung: Rung | None
     blind: Rung | None
+    sure: Sure | None = None
 
 
 def compare_front(
@@ -141,7 +172,7 @@ class _Front:
         chosen = [
             choose_within(record["points"], name, by, bound)["test"] for record in self.records
         ]
-        gaps = [result["gaps"][by][name] for result in chosen]
+        gaps = [gap_in(result, name, by) for result in chosen]
         known = [gap for gap in gaps if gap is not None]
         if not known:
             return None
@@ -149,26 +180,45 @@ class _Front:
         constant = sum(bool(result["constant"]) for result in chosen)
         return Rung(bound, accuracy, float(np.mean(known)), constant)
 
+    def sure(self, name: str, by: str, row: Sequence[Printed]) -> Sure | None:
+        """Differences from a printed accuracy and gap, with the gap as the bound."""
+        if not self.records:
+            return None
+        accuracy, gap = row
+        chosen = [choose_within(r["points"], name, by, gap.mean)["test"] for r in self.records]
+        gaps = [known for one in chosen if (known := gap_in(one, name, by)) is not None]
+        if not gaps:
+            return None
+        rows = self.records[0].get("rows", {"test": 15, "training": 70})
+        share = rows["test"] / rows["training"]
+        return Sure(
+            difference_from_print(
+                [one["accuracy"] for one in chosen], accuracy.mean, accuracy.spread or 0.0, share
+            ),
+            difference_from_print(gaps, gap.mean, gap.spread or 0.0, share),
+        )
+
 
 def _with_paper(dataset: str, attributes: Sequence[str], front: _Front) -> Iterable[Comparison]:
+    """Every row of the paper; the baseline of Table 2 repeats that of Table 1, and is left out."""
     for table, columns in COLUMNS.items():
         for method in columns:
             cells = printed(table, dataset, method)
-            if "accuracy" not in cells:
+            if not cells or is_repeated_baseline(cells["accuracy"]):
                 continue
             by = grouping_at(judged_on(method, table), attributes)
-            names = [name for name, metric in _METRIC.items() if metric in cells]
-            for name in names or [None]:
-                used = [cells["accuracy"], *([cells[_METRIC[name]]] if name else [])]
+            for name, metric in _METRIC.items():
+                used = [cells["accuracy"], cells[metric]]
                 doubts = {d.mark for cell in used if not credible(cell) for d in defects_of(cell)}
-                yield _compare(
+                found = _compare(
                     (dataset, f"Table {table}", method, name, by),
                     used[0].mean,
-                    used[1].mean if name else None,
+                    used[1].mean,
                     tuple(sorted(doubts)),
                     front,
                     slack=HALF_A_DIGIT,
                 )
+                yield replace(found, sure=front.sure(name, by, used))
 
 
 def _with_run(

@@ -28,10 +28,11 @@ NAMES = {
 @final
 @dataclass(frozen=True)
 class Column:
-    """A column's name, and the name of the columns that it stands with."""
+    """A column's name, the name of the columns that it stands with, and whether it holds words."""
 
     name: str
     group: str = ""
+    words: bool = False
 
 
 @final

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from apfex_reproduction.experiments._rows import gap_in
+
 Point = Mapping[str, Mapping[str, Any]]
 """Figures of one model on "validation" and on "test" rows."""
 
@@ -50,7 +52,7 @@ def choose_within(points: Sequence[Point], name: str, by: str, bound: float) -> 
 
 def gap_of(point: Point, name: str, by: str) -> float:
     """A gap on validation rows; the worst there is where it cannot be estimated."""
-    gap = point["validation"]["gaps"][by][name]
+    gap = gap_in(point["validation"], name, by)
     return 1.0 if gap is None else gap
 
 

@@ -46,8 +46,7 @@ def whole_grid(table: Table, stack: bool = False) -> Grid:
         )
 
     notes = (
-        "In italics: the gaps that a method works on. A value of the paper without ± is one whose "
-        "spread is not at hand.",
+        "In italics: the gaps that a method works on.",
         *notes_of(table),
     )
     return Grid(_title(table), tuple(columns), _sections(table, line), notes)

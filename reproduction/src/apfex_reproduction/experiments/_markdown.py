@@ -26,7 +26,7 @@ def to_markdown(table: Table | Grid) -> str:
     """
     grid = whole_grid(table) if isinstance(table, Table) else table
     names = [_escaped(f"{column.group} {column.name}".strip()) for column in grid.columns]
-    rows = [names, ["---", *["---:"] * (len(names) - 1)]]
+    rows = [names, ["---", *("---" if c.words else "---:" for c in grid.columns[1:])]]
     for title, lines in grid.sections:
         rows += [[f"*{_escaped(title)}*", *[""] * (len(names) - 1)]] if title else []
         for line in lines:

@@ -142,6 +142,16 @@ METHODS: dict[str, Method] = {
     "front": FrontSearch(),
 }
 METHODS |= {f"apfex-inter+{name}": _apfex(None, **more) for name, more in ABLATIONS.items()}
+_PAIRS: Mapping[str, Any] = {"losses": "pairs"}
+METHODS |= {
+    "apfex-1+pairs": _apfex(0, **_PAIRS),
+    "apfex-2+pairs": _apfex(1, **_PAIRS),
+    "apfex-multi+pairs": _apfex(None, variant="multi", **_PAIRS),
+}
+METHODS |= {
+    f"apfex-multi+{name}": _apfex(None, variant="multi", **ABLATIONS[name])
+    for name in ("pcp", "aw", "equal", "scales-range", "cone-first")
+}
 
 EXPERIMENTS: Mapping[str, tuple[str, ...]] = {
     "table1": (*CONSTANTS, *COLUMNS[1], "roc-2", "roc-crossing", "front"),
@@ -151,8 +161,12 @@ EXPERIMENTS: Mapping[str, tuple[str, ...]] = {
         *(*CONSTANTS, "plain", "apfex-inter"),
         *(f"apfex-inter+{name}" for name in ABLATIONS),
     ),
+    "losses": (
+        *(*CONSTANTS, "plain", "apfex-1", "apfex-2", "apfex-multi"),
+        *(key for key in METHODS if "+" in key and not key.startswith("apfex-inter+")),
+    ),
 }
-"""What each experiment runs."""
+"""What each experiment runs; "losses": the columns of two-group losses beside their ablations."""
 VARIANTS: Mapping[str, tuple[str, ...]] = {
     "table1": (
         *("searchfair-1-tpr", "searchfair-2-tpr", "searchfair-1-rbf", "searchfair-2-rbf"),
@@ -161,6 +175,23 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
     "table2": ("mmamo-multi-published",),
 }
 """Other forms of the methods, shown beneath if asked for."""
+
+
+_SECOND = ("apfex", "mmamo-multi", "front")
+"""Keys, or how they begin, whose runs mean something else than at first: since then the columns
+Attr1, Attr2 and Multi of APFEx have the losses of two groups, as printed; omega and the gradient
+norms are kept of all of APFEx and of M-MAMO (Multi); and the front is searched by rules."""
+
+
+def revision_of(method: str) -> int:
+    """How often the meaning of a method's records has changed; older ones are run again.
+
+    Examples
+    --------
+    >>> revision_of("apfex-multi"), revision_of("searchfair-1")
+    (2, 1)
+    """
+    return 2 if method.startswith(_SECOND) and not method.endswith("-published") else 1
 
 
 def read_methods(names: Sequence[str], among: Sequence[str]) -> tuple[str, ...]:

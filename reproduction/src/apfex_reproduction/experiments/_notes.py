@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from apfex_reproduction.experiments._grid import DASH, NAMES, paper_cell
 from apfex_reproduction.experiments._labels import label_of
-from apfex_reproduction.experiments._paper import NOT_AT_HAND, REMARKS, defects_of, loose
+from apfex_reproduction.experiments._paper import REMARKS
 from apfex_reproduction.experiments._printed import Printed
 from apfex_reproduction.experiments._rivals import RIVALS
 from apfex_reproduction.experiments._rows import Table
@@ -63,21 +63,12 @@ def _unlike_asked(table: Table) -> Iterable[str]:
 
 
 def _paper(table: Table) -> Iterable[str]:
-    yield NOT_AT_HAND
     if table.dataset in REMARKS:
         remark = REMARKS[table.dataset]
         yield f"{remark.mark} (all of the paper's numbers on {table.dataset}): {remark.sentence}"
     marked = {d.mark: d.sentence for row in table.rows for d in row.defects}
     for mark, sentence in sorted(marked.items()):
         yield f"{mark}: {sentence}"
-    for cell in loose(table.dataset, table.number):
-        if cell.metric == "accuracy":
-            column = (
-                "for SearchFair, attribute not at hand" if cell.method else "column not at hand"
-            )
-            why = " ".join(f"{d.mark}: {d.sentence}" for d in defects_of(cell))
-            value = paper_cell(cell, spread=True)
-            yield f"Also in the paper ({column}): accuracy {value}. {why}".strip()
 
 
 def _rivals(table: Table) -> Iterable[str]:

@@ -26,24 +26,24 @@ class Printed:
     source : str
         Whose: "APFEx" (the paper), "MAMO", "SearchFair" or "ROC" (what these print themselves).
     table : int or None
-        Of the paper; None where it is not known, and for the others.
+        Of the paper; None for what the others print.
     dataset : str
     method : str
-        A column's key; "searchfair" where the attribute is not named; "" where nothing is.
+        A column's key, or words.
     metric : "accuracy", "ddp" or "deo"
     mean : float
     spread : float or None
         Standard deviation with ddof 0; None where not at hand.
     defects : tuple of Defect
-        What was found by reading; see :func:`defects_of` for all.
+        Of what others print; :func:`defects_of` has those of the paper.
     digits : int
         Decimals in print.
 
     Examples
     --------
-    >>> from apfex_reproduction.experiments._paper import credible, printed
+    >>> from apfex_reproduction.experiments._paper import credible, defects_of, printed
     >>> cell = printed(2, "compas", "apfex-inter")["accuracy"]
-    >>> cell.mean, cell.spread, [d.kind for d in cell.defects], credible(cell)
+    >>> cell.mean, cell.spread, [d.kind for d in defects_of(cell)], credible(cell)
     (0.5422, 0.013, ['constant'], False)
     """
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from apfex_reproduction.experiments._rows import CRITERIA, OVERALL, Cell, Measure, groupings_of
+from apfex_reproduction.experiments._rows import (
+    CRITERIA,
+    OVERALL,
+    WORST,
+    Cell,
+    Measure,
+    gap_in,
+    groupings_of,
+)
 
 Record = Mapping[str, Any]
 
@@ -28,7 +36,7 @@ def summarise(runs: Sequence[Record], attributes: Sequence[str], rule: str) -> d
     measures: dict[Measure, Cell] = {
         (name, ""): Cell(tuple(result[name] for result in results)) for name in OVERALL
     }
-    for by in groupings_of(attributes):
+    for by in (*groupings_of(attributes), WORST):
         for name in CRITERIA:
-            measures[name, by] = Cell(tuple(result["gaps"][by][name] for result in results))
+            measures[name, by] = Cell(tuple(gap_in(result, name, by) for result in results))
     return measures

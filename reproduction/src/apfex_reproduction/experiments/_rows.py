@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import numpy as np
 
@@ -136,6 +136,19 @@ class Table:
         raise KeyError(f"no row {method!r}; there are {[row.method for row in self.rows]}")
 
 
+WORST = "worse attribute"
+"""The larger gap of the two attributes, run by run."""
+
+
+def gap_in(result: Mapping[str, Any], name: str, by: str) -> float | None:
+    """A gap of a result, None where it is not known; with :data:`WORST` that of the attributes."""
+    gaps = result["gaps"]
+    if by != WORST:
+        return gaps[by][name]
+    known = [gaps[one][name] for one in list(gaps)[:-1] or list(gaps)]
+    return max((gap for gap in known if gap is not None), default=None)
+
+
 def groupings_of(attributes: Sequence[str]) -> tuple[str, ...]:
     """Each attribute, then their crossing."""
     return tuple(dict.fromkeys((*attributes, " x ".join(attributes))))
@@ -143,6 +156,8 @@ def groupings_of(attributes: Sequence[str]) -> tuple[str, ...]:
 
 def grouping_at(place: Place, attributes: Sequence[str]) -> str:
     """The grouping at a place; the crossing where there is no second attribute."""
+    if place == "worst":
+        return WORST
     groupings = groupings_of(attributes)
     at = {"first": 0, "second": 1, "crossing": -1}[place]
     return groupings[min(at, len(groupings) - 1)]

@@ -13,7 +13,7 @@ import torch
 import apfex
 from apfex.front import hypervolume, non_dominated
 from apfex.strategies import Choice
-from apfex_reproduction.baselines import BUDGETS, PaperAPFEx, PlainNetwork, fit_together
+from apfex_reproduction.baselines import BUDGETS, MMAMO, PaperAPFEx, PlainNetwork, fit_together
 from apfex_reproduction.experiments._ablations import RandomSwitch
 from apfex_reproduction.experiments._ladder import ACCURACY_SPENT, choose_by_rule
 from apfex_reproduction.experiments._measure import DIGITS, Ruler
@@ -25,6 +25,7 @@ from apfex_reproduction.experiments._methods import (
     Network,
     PostProcessing,
     read_methods,
+    revision_of,
 )
 from apfex_reproduction.experiments._protocol import Part, Trial
 
@@ -137,7 +138,7 @@ def _network_record(
         results[name] = result | _met(clf, rule, enough)
     record = _record(trial, key, settings, results, started)
     record |= _front_of(ruler.trade_offs(clf.predict_archive(trial.test.X)))
-    if isinstance(clf, PaperAPFEx):
+    if isinstance(clf, PaperAPFEx | MMAMO):
         record |= _trace_of(clf)
     return record
 
@@ -168,14 +169,19 @@ def _front_of(trade_offs: np.ndarray) -> Record:
     }
 
 
-def _trace_of(clf: PaperAPFEx) -> Record:
-    """What the figure draws: window means, rounded; and the share of each strategy."""
+def _trace_of(clf: PaperAPFEx | MMAMO) -> Record:
+    """Which losses; the share of each strategy; and the course of training, window by window.
+
+    ``constraints`` is the number of steps that the constraint step of Algorithm 1 has bent: the
+    tables of the paper do not use it.
+    """
     frame = clf.windows_
+    family = clf.family if isinstance(clf, PaperAPFEx) else clf.losses
     if frame.empty:
-        return {}
+        return {"losses": family}
     strategies = frame["strategy"].astype(str)
-    if isinstance(clf.strategy, RandomSwitch):
-        strategies = frame["choice"].map({int(one): one.name for one in Choice})
+    if isinstance(clf, PaperAPFEx) and isinstance(clf.strategy, RandomSwitch):
+        strategies = frame["choice"].map(lambda number: Choice(int(number)).name)
     shares = strategies.value_counts(normalize=True)
     window = int(frame["step"].iloc[1]) if len(frame) > 1 else 1
 
@@ -184,13 +190,18 @@ def _trace_of(clf: PaperAPFEx) -> Record:
 
     names = dict(enumerate(clf.objectives_))
     return {
+        "losses": family,
         "shares": {name: round(float(share), 4) for name, share in sorted(shares.items())},
+        "constraints": 0,
         "trace": {
             "step": [int(step) + window for step in frame["step"]],
             "strategy": strategies.tolist(),
             "losses": {name: column(f"loss{k}") for k, name in names.items()},
             "weights": {name: column(f"weight{k}") for k, name in names.items()},
             "norm": column("direction_norm"),
+            "norms": {name: column(f"norm{k}") for k, name in names.items()},
+            "omega": column("omega"),
+            "aligned": column("aligned"),
         },
     }
 
@@ -271,6 +282,7 @@ def _record(
 ) -> Record:
     return {
         "format": FORMAT,
+        "revision": revision_of(key),
         "apfex": apfex.__version__,
         "torch": torch.__version__,
         "dataset": trial.dataset,

@@ -16,6 +16,7 @@ from apfex_reproduction.experiments._methods import (
     FrontSearch,
     Network,
     PostProcessing,
+    revision_of,
 )
 from apfex_reproduction.experiments._protocol import (
     DATASETS,
@@ -138,9 +139,10 @@ class _Outcome:
 
 
 def run_sweep(
-    sweep: Sweep,
+    sweep: Sweep | Sequence[Sweep],
     folder: str | Path,
     *,
+    earlier: str | Path | None = None,
     n_jobs: int = -1,
     on_done: Callable[[Record, int, int], None] | None = None,
 ) -> list[Record]:
@@ -150,9 +152,13 @@ def run_sweep(
 
     Parameters
     ----------
-    sweep : Sweep
+    sweep : Sweep or sequence of Sweep
+        Several are run as one, in this order, so that no process waits for the end of one to
+        begin the next; what two of them have in common is run once.
     folder : path
         Where the records are; several sweeps may share it, one after the other.
+    earlier : path, optional
+        A folder of records that count as done too; nothing is written there.
     n_jobs : int
         Processes; -1: one for each core.
     on_done : callable, optional
@@ -168,25 +174,66 @@ def run_sweep(
     """
     if n_jobs == 0:
         raise ValueError("n_jobs must be a number of processes, or -1 for one a core, got 0.")
+    sweeps = [sweep] if isinstance(sweep, Sweep) else list(sweep)
+    keys = list(dict.fromkeys(key for one in sweeps for key in one.keys))
     place = RecordFolder(folder)
     with place.locked():
-        known = {key_of(record): record for record in place.read()}
-        found = {key: known[key] for key in sweep.keys if key in known}
-        _check_settings(sweep, found.values())
-        jobs = list(_jobs(sweep, found))
+        known = known_records(folder, earlier)
+        found = {key: known[key] for key in keys if key in known}
+        for one in sweeps:
+            _check_settings(one, [found[key] for key in one.keys if key in found])
+        jobs = _all_jobs(sweeps, found)
         failures = []
         for outcome in _finished(jobs, place, n_jobs):
             for record in outcome.records:
                 found[key_of(record)] = record
                 if on_done is not None:
-                    on_done(record, len(found), len(sweep.keys))
+                    on_done(record, len(found), len(keys))
             failures += [outcome.failure] if outcome.failure else []
     if failures:
         raise RuntimeError(
             f"{len(failures)} of {len(jobs)} jobs failed; the others are on record, and the same "
             f"sweep repeats the failed ones only. The first: {failures[0]}"
         )
-    return [found[key] for key in sweep.keys]
+    return [found[key] for key in keys]
+
+
+def known_records(folder: str | Path, earlier: str | Path | None = None) -> dict[Key, Record]:
+    """Records that need not be made again: those of the folder before earlier ones.
+
+    One whose method has got another meaning since (:func:`revision_of`) does not count.
+
+    Parameters
+    ----------
+    folder, earlier : path
+        As for :func:`run_sweep`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> known_records(tempfile.mkdtemp())
+    {}
+    """
+    found: dict[Key, Record] = {}
+    for path in (earlier, folder):
+        if path is not None:
+            fresh = (r for r in RecordFolder(path).read() if _is_current(r))
+            found |= {key_of(record): record for record in fresh}
+    return found
+
+
+def _is_current(record: Record) -> bool:
+    return record.get("revision", 1) >= revision_of(record["method"])
+
+
+def _all_jobs(sweeps: Sequence[Sweep], found: Mapping[Key, Record]) -> list[_Job]:
+    """Of all sweeps, in their order; a run that is in two belongs to the first."""
+    jobs: list[_Job] = []
+    taken: dict[Key, Any] = dict(found)
+    for sweep in sweeps:
+        jobs += _jobs(sweep, taken)
+        taken |= dict.fromkeys(sweep.keys)
+    return jobs
 
 
 def _finished(jobs: Sequence[_Job], place: RecordFolder, n_jobs: int) -> Iterator[_Outcome]:
@@ -224,7 +271,7 @@ def _check_settings(sweep: Sweep, found: Any) -> None:
             continue
         wanted = json.loads(json.dumps(settings_of(record["dataset"], sweep.budget)))
         told = {name: value for name, value in record["settings"].items() if name != "search"}
-        if told != wanted:
+        if told and told != wanted:  # the first records of the reject option do not tell theirs
             raise ValueError(
                 f"Records of {record['method']} on {record['dataset']} must have the settings "
                 f"{wanted}, got {told}; choose another folder."

@@ -7,21 +7,29 @@ from typing import Any
 
 import numpy as np
 
-from apfex.front import hypervolume
+from apfex_reproduction.experiments._claims import judge_claims
 from apfex_reproduction.experiments._compare import Comparison, compare_front
+from apfex_reproduction.experiments._findings import findings as findings
+from apfex_reproduction.experiments._findings import standing_grid as standing_grid
 from apfex_reproduction.experiments._grid import Column, Grid, Line
+from apfex_reproduction.experiments._labels import label_of
 from apfex_reproduction.experiments._methods import EXPERIMENTS
 from apfex_reproduction.experiments._paper import printed
 from apfex_reproduction.experiments._printed import Printed
 from apfex_reproduction.experiments._protocol import DATASETS
 from apfex_reproduction.experiments._rivals import RIVALS
+from apfex_reproduction.experiments._side_by_side import mixture_grid as mixture_grid
+from apfex_reproduction.experiments._side_by_side import side_by_side as side_by_side
+from apfex_reproduction.experiments._study import Study, own_volume, volume
 
 Record = dict[str, Any]
 APFEX = (
     *("apfex-1", "apfex-2", "apfex-multi"),
     *("apfex-inter-dp", "apfex-inter-tpr", "apfex-inter"),
 )
-"""The variants of the paper's method."""
+"""The columns of the paper's method."""
+PAIRS = ("apfex-1+pairs", "apfex-2+pairs", "apfex-multi+pairs")
+"""Those with two-group losses, run with the all-pairs loss instead."""
 RULES = ("nearest", "fairest", "last")
 
 
@@ -64,13 +72,14 @@ def constant_grid(records: Sequence[Record], split: str = "70/15/15") -> Grid:
     """In how many of ten runs a method ends at a constant decision."""
     datasets = [name for name in DATASETS if runs_of(records, name, "plain", split)]
     lines = []
-    for method in ("mmamo-1", "mmamo-2", "mmamo-multi", "mmamo-multi-fair", *APFEX):
+    mamo = ("mmamo-1", "mmamo-2", "mmamo-multi", "mmamo-multi-fair")
+    for method in (*mamo, *APFEX, *PAIRS):
         cells = []
         for dataset in datasets:
             runs = runs_of(records, dataset, method, split)
             counts = [sum(run["results"][rule]["constant"] for run in runs) for rule in RULES]
             cells.append(" / ".join(map(str, counts)))
-        lines.append((method, *cells))
+        lines.append((label_of(method), *cells))
     title = f"Constant decisions among 10 runs, by nearest / fairest / last (split {split})"
     return _grid(title, ("Method", *datasets), lines)
 
@@ -93,39 +102,109 @@ def shares_grid(records: Sequence[Record]) -> Grid:
         return _shares(runs_of(records, dataset, method))
 
     title = "Share of the windows in PCP / AW / PSS, per cent (means of 10 runs)"
-    return _by_dataset(title, APFEX, cell)
+    lines = [
+        (label_of(method), *(cell(dataset, method) for dataset in DATASETS))
+        for method in (*APFEX, *PAIRS)
+    ]
+    return _grid(title, ("Method", *DATASETS), lines)
 
 
-def volume_grid(records: Sequence[Record]) -> Grid:
-    """What the points of a method and the two constants dominate together."""
+def volume_grid(records: Sequence[Record], constants: bool = True) -> Grid:
+    """What the points of a method dominate, with the two constants or alone."""
 
     def cell(dataset: str, method: str) -> str:
-        return spread([volume(run) for run in runs_of(records, dataset, method)], 3)
+        runs = runs_of(records, dataset, method)
+        return spread([volume(run, constants) for run in runs], 3) if runs else ""
 
-    methods = ("always-0", "plain", "mmamo-multi", "mmamo-multi-fair", *APFEX, "front")
-    title = "Hypervolume of a method's points and the two constants (crossing, test rows)"
-    return _by_dataset(title, methods, cell)
+    methods = ("plain", "mmamo-multi", "mmamo-multi-fair", *APFEX, "front")
+    added = "and the two constants" if constants else "alone"
+    title = f"Hypervolume of a method's points {added} (crossing, test rows)"
+    return _by_dataset(title, (*(("always-0",) if constants else ()), *methods), cell)
+
+
+COMPARED = (
+    ("front", "plain"),
+    ("front", "mmamo-multi-fair"),
+    ("front", "apfex-inter"),
+    ("front", "apfex-inter+scales-range"),
+    ("apfex-inter", "plain"),
+    ("apfex-inter", "mmamo-multi-fair"),
+    ("apfex-inter", "apfex-multi"),
+    ("apfex-inter", "apfex-inter+pcp"),
+    ("apfex-inter", "apfex-inter+random-switch"),
+    ("apfex-inter", "apfex-inter+scales-range"),
+    ("apfex-multi", "mmamo-multi"),
+    ("apfex-multi", "apfex-multi+pairs"),
+    ("apfex-multi", "apfex-multi+pcp"),
+    ("apfex-multi", "apfex-multi+scales-range"),
+)
+"""Whose hypervolumes the page compares."""
+
+
+def paired_grid(records: Sequence[Record], constants: bool = True) -> Grid:
+    """Differences of hypervolumes with intervals, for every comparison that the page quotes."""
+    study = Study(records)
+
+    def cell(dataset: str, first: str, second: str) -> str:
+        value = volume if constants else own_volume
+        found = study.paired(dataset, first, second, value)
+        return "" if found is None else str(found)
+
+    lines = [
+        (
+            f"{label_of(first)} minus {label_of(second)}",
+            *(cell(dataset, first, second) for dataset in DATASETS),
+        )
+        for first, second in COMPARED
+    ]
+    added = "with the two constants" if constants else "without constants"
+    title = f"Differences of hypervolumes, {added}: mean and 95% interval over ten splits"
+    return _grid(title, ("First minus second", *DATASETS), lines)
+
+
+def claims_grid(records: Sequence[Record]) -> Grid:
+    """The paper's claims with their verdicts."""
+    lines = [
+        (f"{claim.number}. {claim.text}", claim.verdict, claim.evidence)
+        for claim in judge_claims(records)
+    ]
+    title = "The paper's claims, each with a verdict from the records"
+    columns = tuple(Column(name, words=True) for name in ("Claim", "Verdict", "Records"))
+    return Grid(title, columns, (("", tuple(Line(line) for line in lines)),), ())
 
 
 def credible_grid(records: Sequence[Record]) -> Grid:
-    """The paper's credible rows beside the front, at the row's own gap."""
+    """The paper's credible rows beside the front, at the row's own gap, with intervals."""
     lines = []
     for found in compare_front(records):
-        if found.source.startswith("Table") and not found.doubts and found.blind:
+        if found.source.startswith("Table") and not found.doubts and found.blind and found.sure:
             lines.append(
                 (
-                    f"{found.source}, {found.dataset}",
-                    f"{found.criterion} of {found.by}" if found.criterion else "accuracy only",
+                    f"{found.source}, {found.dataset}: {label_of(found.method)}",
+                    f"{found.criterion} of {found.by}",
                     f"{found.accuracy:.4f}",
-                    "" if found.gap is None else f"{found.gap:.4f}",
-                    f"{found.blind.accuracy:.4f}",
-                    "" if found.gap is None else f"{found.blind.gap:.4f}",
-                    "yes" if found.reached_blind else "no",
+                    f"{found.gap:.4f}",
+                    str(found.sure.accuracy),
+                    str(found.sure.gap),
+                    found.sure.verdict,
                 )
             )
-    names = ("Baseline of", "Gap", "Accuracy, paper", "Gap, paper", "Accuracy, front")
-    title = "The paper's credible rows, and APFEx's front with the row's gap as its bound"
-    return _grid(title, (*names, "Gap, front", "Reached"), lines)
+    names = ("Row", "Gap", "Accuracy, paper", "Gap, paper", "Accuracy, front minus paper")
+    title = "The paper's credible rows, and the front with the row's gap as its bound"
+    return _grid(title, (*names, "Gap, front minus paper", "Reached"), lines)
+
+
+def credible_summary(records: Sequence[Record]) -> Grid:
+    """How many of the paper's credible rows the front reaches, by data set."""
+    found = [c for c in compare_front(records) if c.source.startswith("Table") and c.sure]
+    lines = []
+    for dataset in DATASETS:
+        own = [c.sure.verdict for c in found if c.dataset == dataset and c.sure and not c.doubts]
+        counts = [str(own.count(word)) for word in ("yes", "cannot be told", "no")]
+        left = sum(c.dataset == dataset and bool(c.doubts) for c in found)
+        lines.append((dataset, str(len(own)), *counts, str(left)))
+    names = ("Data", "Credible rows and gaps", "Reached", "Cannot be told", "Not", "Not credible")
+    return _grid("Rows of the paper that the front reaches (95% intervals)", names, lines)
 
 
 def reached_grid(records: Sequence[Record]) -> Grid:
@@ -140,10 +219,12 @@ def reached_grid(records: Sequence[Record]) -> Grid:
     return _grid(title, ("Data", "Rows without a constant run", "Rows with constant runs"), lines)
 
 
-def ablation_grid(records: Sequence[Record], dataset: str) -> Grid:
-    """Every ablation of APFEx on the crossing, on one data set."""
+def ablation_grid(
+    records: Sequence[Record], dataset: str, methods: Sequence[str] = EXPERIMENTS["ablations"]
+) -> Grid:
+    """Every ablation of APFEx, on one data set."""
     lines = []
-    for method in EXPERIMENTS["ablations"]:
+    for method in methods:
         runs = runs_of(records, dataset, method)
         if not runs:
             continue
@@ -176,13 +257,6 @@ def ablation_summary(records: Sequence[Record]) -> Grid:
     title = "Hypervolume (constant runs of 10, chosen by 'nearest') of each ablation"
     grid = _by_dataset(title, EXPERIMENTS["ablations"][2:], cell)
     return Grid(title, (Column("Changed"), *grid.columns[1:]), grid.sections, grid.notes)
-
-
-def volume(run: Record) -> float:
-    """What the points of a run dominate, together with deciding alike for everybody."""
-    share = run["always_0"]
-    constants = [[1 - share, 0.0, 0.0], [share, 0.0, 0.0]]
-    return hypervolume([*run.get("front", ()), *constants], [1.0, 1.0, 1.0])
 
 
 def with_constants(records: Sequence[Record]) -> list[Record]:
@@ -239,7 +313,10 @@ def _of_print(cell: Printed, complement: bool = False) -> str:
 
 def _by_dataset(title: str, methods: Iterable[str], cell: Callable[[str, str], str]) -> Grid:
     lines = [
-        (method.removeprefix("apfex-inter+"), *(cell(dataset, method) for dataset in DATASETS))
+        (
+            method.partition("+")[2] or label_of(method),
+            *(cell(dataset, method) for dataset in DATASETS),
+        )
         for method in methods
     ]
     return _grid(title, ("Method", *DATASETS), lines)
