@@ -22,7 +22,7 @@ from apfex.strategies._weighting import AdaptiveWeighting
 def _switch() -> Strategy:
     # The paper's 100 steps a window and five of patience suit minibatches; here a window is a
     # handful of exact steps, and there are four of them.
-    return AdaptiveSwitch(weighting=AdaptiveWeighting(rate=1.0), tolerance=1e-2, patience=1)
+    return AdaptiveSwitch(weighting=AdaptiveWeighting(rate=1.0), patience=1)
 
 
 STRATEGIES: dict[str, Callable[[], Strategy]] = {
