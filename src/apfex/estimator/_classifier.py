@@ -123,7 +123,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         rule, the default), its parts "pcp", "aw" and "pss", "fixed" (the aims alone),
         "tchebycheff", "mgda", "cagrad", "pcgrad", "upgrad", or a strategy of
         :mod:`apfex.strategies`; several share the members. ``max_gap`` takes part in the search,
-        too: some members are bent towards it by the constraint step of the paper's Algorithm 1.
+        too: some members keep within it, rules by prices, models by the constraint step of the
+        paper's Algorithm 1.
     init : fitted model, or function, optional
         The front around the model in production, which is not fitted again: a classifier with
         ``predict_proba``, a ``Pipeline``, an XGBoost model, an ``nn.Module`` with logits as
@@ -191,7 +192,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         networks or round of trees (means of several from 300 on), in the columns of
         :meth:`apfex.history.History.to_frame`. Losses are the expected error, or the cross-entropy
         of models, and the gaps of soft decisions on the training rows; ``strategy`` is what
-        decided ("aim": the member's own aim).
+        decided ("aim": the member's own aim; "bound": the bounds it has to keep).
     fitted_ : Fitted
         All of it as one record: front, encoder, classes, groups, history and features.
     classes_, n_features_in_, feature_names_in_
