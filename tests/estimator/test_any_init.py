@@ -56,6 +56,7 @@ def test_a_point_decides_as_the_model_and_others_are_fairer(init):
     clf = fitted(X, init=init)
     assert (init.predict_proba(PAST_X) == before[0]).all()
     assert repr(vars(init)) == before[1]
+    assert clf.mixture_ == {type(init).__name__: 1.0}
     own = own_point(clf)
     assert (own.predict(FRESH_X) == init.predict(FRESH_X)).all()
     assert ((own.decision_function(FRESH_X) > 0) == (init.predict(FRESH_X) == 1)).all()

@@ -34,7 +34,7 @@ from apfex.estimator._settings import (
 )
 from apfex.front import Features, Fitted, Front, search_front
 from apfex.metrics import check_indexes
-from apfex.models import RuleModel, thread_count, use_threads
+from apfex.models import InitModel, RuleModel, thread_count, use_threads
 from apfex.persistence import StoredModel, export_onnx, save_model
 
 if TYPE_CHECKING:
@@ -185,7 +185,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         The place on the front that ``predict`` uses.
     mixture_ : dict from kind of model to share, or None
         Which models the rules share, and how much each of them counts, such as
-        ``{"boosting": 0.7, "linear": 0.3}``. None with ``search="inprocess"``.
+        ``{"boosting": 0.7, "linear": 0.3}``; a model of the user's goes by the name of its class.
+        None with ``search="inprocess"``.
     history_ : pandas.DataFrame or None
         How the points of the front came about: a row per ``member`` and step of rules, epoch of
         networks or round of trees (means of several from 300 on), in the columns of
@@ -361,7 +362,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     def mixture_(self) -> dict[str, float] | None:
         """Which models the rules share, and how much each counts; None without rules."""
         module = self.front_[0].module
-        return module.joint.mixture() if isinstance(module, RuleModel) else None
+        return module.joint.mixture() if isinstance(module, RuleModel | InitModel) else None
 
     @property
     def history_(self) -> pd.DataFrame | None:

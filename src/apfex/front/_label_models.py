@@ -149,21 +149,19 @@ class LogitsModel:
         On the CPU, in evaluation mode.
     columns : NumericColumns or InitColumns
         How it takes a table.
+    name : str
+        Class of the user's model.
 
     Examples
     --------
-    >>> model = LogitsModel(nn.Identity(), NumericColumns(("a",)))
+    >>> model = LogitsModel(nn.Identity(), NumericColumns(("a",)), "Identity")
     >>> model.probabilities([[0.0]])
     array([[0.5, 0.5]])
     """
 
     module: nn.Module
     columns: NumericColumns | InitColumns
-
-    @property
-    def name(self) -> str:
-        """Its class."""
-        return type(self.module).__name__
+    name: str
 
     def probabilities(self, X: Any) -> np.ndarray:
         """Probabilities of each class."""
@@ -182,10 +180,10 @@ def read_init(init: Any, rows: Rows) -> LabelModel:
     if isinstance(init, nn.Module):
         numbers = NumericColumns.of(rows.X)
         check_init_network(init, torch.from_numpy(numbers.transform(rows.X)), len(rows.classes))
-        return LogitsModel(copy.deepcopy(init).cpu().eval(), numbers)
+        return LogitsModel(copy.deepcopy(init).cpu().eval(), numbers, type(init).__name__)
     if is_xgboost(init):
         columns = InitColumns.of(rows.X)
-        return LogitsModel(read_init_trees(init, rows, columns), columns)
+        return LogitsModel(read_init_trees(init, rows, columns), columns, type(init).__name__)
     if hasattr(init, "predict_proba"):
         return read_estimator(init, rows)
     return _read_function(init, rows)
