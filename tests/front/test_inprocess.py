@@ -78,3 +78,13 @@ def test_by_default_it_does_not_collapse():
         clf = fitted(n_members=16, n_points=100, epochs=24)
     assert sum(point.trivial for point in clf.front_) <= 1
     assert len(clf.front_) > 4
+
+
+@pytest.mark.parametrize("model", ["linear", "boosting"])
+def test_members_lose_no_patience_before_strategies_have_their_turn(model):
+    clf = fitted(model=model, patience=1, learning_rate=0.2, strategy="pcp")
+    assert clf.history_ is not None
+    for _, own in clf.history_.groupby("member"):
+        assert own["strategy"].iloc[-1] != "aim"
+    arrived = 6 if model == "linear" else 12
+    assert len(clf.history_) / clf.history_["member"].nunique() < arrived / 0.6  # some stop

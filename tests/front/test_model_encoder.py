@@ -75,5 +75,5 @@ def test_who_gets_what_of_the_table():
 
 def test_a_model_without_a_kind_is_not_guessed():
     joint = JointModel([nn.Bilinear(2, 2, 4)], [1.0], (2, 2))
-    with pytest.raises(TypeError, match="must be linear layers.*got Bilinear"):
+    with pytest.raises(TypeError, match=r"must be linear layers.*got Bilinear"):
         joint.mixture()

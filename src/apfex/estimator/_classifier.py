@@ -155,7 +155,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         Of trees only ``learning_rate``: 0.1, or 0.05 below 5,000 rows. None for "auto".
     patience : int, optional
         Of members: one stops after so many epochs, or rounds, without a better sum of error and
-        gaps.
+        gaps. They are counted from when it has arrived at its aim, after three fifths of the
+        training, so that strategies have their turn.
     n_estimators, max_depth : int, optional
         Of trees, as in XGBoost: at most 140 rounds of depth 6, or 160 of depth 3 below 5,000
         training rows; fewer where the loss of rows that do not learn stops falling. Members
