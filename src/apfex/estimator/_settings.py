@@ -361,17 +361,21 @@ def _check_members(given: APFExClassifier, models: tuple[str, ...]) -> None:
 
 def read_bounds(max_gap: float | Mapping[str, float], names: Sequence[str]) -> dict[str, float]:
     """Bound of each criterion; a number is for all of them."""
+    given: dict[str, Any] = dict.fromkeys(names, max_gap)
     if isinstance(max_gap, Mapping):
-        bounds = {Criteria.short(name): float(bound) for name, bound in max_gap.items()}
-        unknown = sorted(set(bounds) - set(names))
+        given = {Criteria.short(str(name)): bound for name, bound in max_gap.items()}
+        unknown = sorted(set(given) - set(names))
         if unknown:
             raise ValueError(f"max_gap must name criteria of {list(names)}, got {unknown}.")
-    else:
-        bounds = dict.fromkeys(names, float(max_gap))
-    for name, bound in bounds.items():
+    for name, bound in given.items():
+        if isinstance(bound, bool | np.bool_) or not isinstance(bound, Real):
+            raise ValueError(
+                f"max_gap must be a number from 0 on, or a mapping from criteria to such numbers, "
+                f"got {bound!r} for {name!r}; give 0.05, or {{{name!r}: 0.05}}."
+            )
         if not bound >= 0:
             raise ValueError(f"max_gap must be at least 0, got {bound} for {name!r}.")
-    return bounds
+    return {name: float(bound) for name, bound in given.items()}
 
 
 def _check_choices(given: APFExClassifier) -> None:
