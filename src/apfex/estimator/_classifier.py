@@ -189,11 +189,13 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         ``{"boosting": 0.7, "linear": 0.3}``; a model of the user's goes by the name of its class.
         None with ``search="inprocess"``.
     history_ : pandas.DataFrame or None
-        How the points of the front came about: a row per ``member`` and step of rules, epoch of
-        networks or round of trees (means of several from 300 on), in the columns of
-        :meth:`apfex.history.History.to_frame`. Losses are the expected error, or the cross-entropy
-        of models, and the gaps of soft decisions on the training rows; ``strategy`` is what
-        decided ("aim": the member's own aim).
+        What happened to every member, whether a point of the front comes from it or not: a row per
+        ``member`` and step of rules, epoch of networks or round of trees (means of several from
+        300 on), in those columns of :meth:`apfex.history.History.to_frame` that were measured.
+        Losses are the expected error, or the cross-entropy of models, and the gaps of soft
+        decisions on the training rows; ``strategy`` is what decided ("aim": the member's own aim,
+        "bound": bounds of its own).
+        ``member`` and ``epoch`` of a point say where and when it was archived.
     fitted_ : Fitted
         All of it as one record: front, encoder, classes, groups, history and features.
     classes_, n_features_in_, feature_names_in_
@@ -367,7 +369,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def history_(self) -> pd.DataFrame | None:
-        """How the points of the front came about, step by step."""
+        """What happened to every member, step by step."""
         return self.fitted_.history
 
     def select(

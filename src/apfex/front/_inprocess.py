@@ -100,8 +100,9 @@ def _search_networks(
         if settings.patience is not None:
             networks.take_best(settings.patience)
     objectives = ["cross-entropy", *settings.criteria.gap_names(rows.groupings)]
+    per_record = MemberSchedule.of(training.epochs).per_record
     return SearchResult(
-        networks.candidates, validation, encoder, trace, objectives, inputs=x_validation
+        networks.candidates, validation, encoder, trace, objectives, per_record, x_validation
     )
 
 
@@ -144,7 +145,13 @@ def _search_trees(
         )
     objectives = ["cross-entropy", *settings.criteria.gap_names(rows.groupings)]
     return SearchResult(
-        ensembles.candidates, validation, encoder, gradient.trace, objectives, inputs=validating.x
+        ensembles.candidates,
+        validation,
+        encoder,
+        gradient.trace,
+        objectives,
+        schedule.per_record,
+        validating.x,
     )
 
 

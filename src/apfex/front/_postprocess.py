@@ -273,7 +273,7 @@ class _JointFit:
     def init_candidate(
         self, rows: Rows, part: np.ndarray, validation: ValidationRows
     ) -> list[Candidate]:
-        """The user's own model as it decides, if its gaps can be measured."""
+        """The user's own model as it decides, if its gaps can be measured; no member made it."""
         assert isinstance(self.encoder, ModelEncoder)
         model = self.encoder.init_model(self.model)
         scores = model(encode(self.encoder, rows, part, self.settings))
@@ -281,7 +281,7 @@ class _JointFit:
         found, _ = evaluate_scores(
             scores.unsqueeze(0), np.zeros(1, int), validation, self.settings, _InitMember(model)
         )
-        return [replace(candidate, stays=True) for candidate in found]
+        return [replace(candidate, member=-1, stays=True) for candidate in found]
 
     def decide(self, rules: Tensor, rows: Rows, part: np.ndarray) -> Tensor:
         """Decisions [b, n] on other rows."""

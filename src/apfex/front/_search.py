@@ -74,7 +74,7 @@ class Fitted:
     groups : Groups or None
         Those that thresholds differ by, without rows.
     history : pandas.DataFrame or None
-        How the rules of the front came about.
+        What happened to every member, step by step.
     features : Features
     """
 
@@ -132,19 +132,19 @@ def search_front(
         classes=rows.classes,
         # which groups there are is needed, not who is in them
         groups=None if needed is None else needed.take(np.arange(0)),
-        history=_history_of(front, found),
+        history=_history_of(found),
         features=features,
     )
 
 
-def _history_of(front: Front, found: SearchResult) -> pd.DataFrame | None:
-    """How the points came about, member by member; steps count from 1."""
+def _history_of(found: SearchResult) -> pd.DataFrame | None:
+    """What happened, member by member; steps are those done, as the epochs of points are."""
     if found.history is None:
         return None
-    frame = found.history.to_frame(sorted({point.member for point in front}))
-    frame = frame.dropna(subset=["loss0"])  # steps that a member did not take
+    frame = found.history.to_frame().dropna(subset=["loss0"])  # steps that a member did not take
+    frame = frame.dropna(axis=1, how="all")  # what a search does not measure
     frame = frame.sort_values("member", kind="stable", ignore_index=True)
-    frame["step"] += 1
+    frame["step"] = (frame["step"] // found.history.window + 1) * found.per_record
     frame.attrs["objectives"] = list(found.objectives)
     return frame
 
