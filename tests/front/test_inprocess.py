@@ -8,7 +8,7 @@ import torch
 
 from apfex import APFExClassifier, make_biased
 from apfex.front import NearConstantWarning, _candidates
-from apfex.strategies import Decision
+from apfex.strategies import Decision, FixedWeights
 from apfex.strategies._named import STRATEGIES
 
 DATA = make_biased(500, random_state=0)
@@ -47,9 +47,10 @@ def test_every_strategy_finds_a_front(name, model, classes):
 def test_members_are_dealt_to_several_strategies():
     clf = fitted(model="boosting", strategy=["pcp", "fixed"], n_points=100)
     assert clf.history_ is not None
-    for member, own in clf.history_.groupby("member"):
-        last = "EqualWeights" if int(str(member)) % 2 else "ConeProjection"
-        assert own["strategy"].iloc[-1] == last
+    found = clf.history_.groupby("member")["strategy"].last().tolist()
+    assert {"PCP", "fixed"} < set(found)
+    for member, last in enumerate(found):
+        assert last in ("fixed" if member % 2 else "PCP", "bound" if member else "aim")
 
 
 @pytest.mark.parametrize("model", ["linear", "boosting"])
@@ -58,7 +59,7 @@ def test_a_population_that_collapses_says_so_once(monkeypatch, model, collapsed)
     """Constant by the measure, as a collapse on purpose takes long: all but the plain member."""
 
     def is_trivial(decisions, *_):
-        return torch.tensor([collapsed and 0 < member < 4 for member in range(len(decisions))])
+        return torch.tensor([collapsed and 0 < member < 5 for member in range(len(decisions))])
 
     monkeypatch.setattr(_candidates, "is_trivial", is_trivial)
     with warnings.catch_warnings(record=True) as said:
@@ -67,7 +68,7 @@ def test_a_population_that_collapses_says_so_once(monkeypatch, model, collapsed)
     found = [str(one.message) for one in said if "have become constant" in str(one.message)]
     assert len(found) == collapsed
     if collapsed:
-        assert found[0].startswith("3 of 3 members that weigh gaps have become constant")
+        assert found[0].startswith("4 of 4 members that weigh gaps have become constant")
         assert "OnlyGaps" in found[0]
         assert "search='postprocess'" in found[0]
 
@@ -84,7 +85,31 @@ def test_by_default_it_does_not_collapse():
 def test_members_lose_no_patience_before_strategies_have_their_turn(model):
     clf = fitted(model=model, patience=1, learning_rate=0.2, strategy="pcp")
     assert clf.history_ is not None
-    for _, own in clf.history_.groupby("member"):
-        assert own["strategy"].iloc[-1] != "aim"
+    last = clf.history_.groupby("member")["strategy"].last().tolist()
+    assert "PCP" in last
+    assert "aim" not in last[1:]
     arrived = 6 if model == "linear" else 12
     assert len(clf.history_) / clf.history_["member"].nunique() < arrived / 0.6  # some stop
+
+
+def test_weights_of_the_users_own_decide():
+    clf = fitted(model="boosting", strategy=FixedWeights((1, 2, 4)))
+    frame = clf.history_
+    assert frame is not None
+    decided = frame[frame["strategy"] == "FixedWeights"]
+    assert len(decided) > 0
+    before = frame[(frame["strategy"] == "aim") & frame["member"].isin(decided["member"])]
+    both = [part[(part["weight1"] > 0) & (part["weight2"] > 0)] for part in (before, decided)]
+    ratios = [(part["weight2"] / part["weight1"]).groupby(part["member"]).first() for part in both]
+    assert len(ratios[0]) > 0
+    np.testing.assert_allclose(ratios[1], 2 * ratios[0], rtol=1e-4)
+    with pytest.raises(ValueError, match=r"strategy must weigh the error and 2 gaps, got FixedWei"):
+        fitted(strategy=FixedWeights((1, 2)))
+
+
+@pytest.mark.parametrize("search", ["postprocess", "inprocess"])
+def test_a_strategy_of_the_wrong_length_is_refused_before_models_learn(monkeypatch, search):
+    monkeypatch.setattr("apfex.estimator._classifier.search_front", None)
+    clf = APFExClassifier(search=search, strategy=["switch", FixedWeights((1, 2))])
+    with pytest.raises(ValueError, match=r"strategy must weigh the error and 0 gaps, got FixedWei"):
+        clf.fit(DATA.X, DATA.y)

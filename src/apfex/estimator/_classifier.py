@@ -122,7 +122,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         What decides where members go once they have arrived at their aims: "switch" (the paper's
         rule, the default), its parts "pcp", "aw" and "pss", "fixed" (the aims alone),
         "tchebycheff", "mgda", "cagrad", "pcgrad", "upgrad", or a strategy of
-        :mod:`apfex.strategies`; several share the members. ``max_gap`` takes part in the search,
+        :mod:`apfex.strategies`, such as ``FixedWeights((1, 2))``; several share the members. ``max_gap`` takes part in the search,
         too: some members are bent towards it by the constraint step of the paper's Algorithm 1.
     init : fitted model, or function, optional
         The front around the model in production, which is not fitted again: a classifier with

@@ -87,6 +87,9 @@ def settings_for_rows(
     scoring = replace(_scoring_for(settings.scoring, rows.classes, favorable), class_weight=weight)
     threads = thread_count(n_jobs, len(rows.y))
     settings = replace(settings, scoring=scoring, n_threads=threads)
+    criteria = settings.criteria.for_label(favorable, len(rows.classes))
+    n_gaps = len(criteria.rates) * len(rows.groupings)  # none without groups
+    check_strategies(settings.strategies, 1 + n_gaps)
     if rows.crossing is None:
         warnings.warn(
             "sensitive_features is None and sensitive names no columns: the front is a single "
@@ -94,8 +97,6 @@ def settings_for_rows(
             stacklevel=3,
         )
         return replace(settings, criteria=Criteria(()), bounds={}, group_thresholds=False)
-    criteria = settings.criteria.for_label(favorable, len(rows.classes))
-    check_strategies(settings.strategies, 1 + len(criteria.rates) * len(rows.groupings))
     return replace(settings, criteria=criteria)
 
 
