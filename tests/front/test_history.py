@@ -5,6 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from apfex import APFExClassifier, make_biased
+from apfex.models import spread_aims
 
 DATA = make_biased(600, random_state=0)
 
@@ -24,13 +25,17 @@ def test_every_point_has_its_own_history(classes):
     assert frame["member"].unique().tolist() == list(range(26))  # of the front or not
     assert not frame.isna().all().any()  # nothing that is never measured
     assert {point.epoch for point in clf.front_} <= set(frame["step"])
-    later = set()
-    for _, own in frame.groupby("member"):
+    aims = spread_aims(("dp", "tpr"), 26, limits=[1.0, 1.0])
+    for member, own in frame.groupby("member"):
         assert own["step"].tolist() == list(range(1, 93))
-        arriving = set(own["strategy"][:60])
-        assert arriving in ({"aim"}, {"bound"})
-        later |= set(own["strategy"][60:]) - arriving
-    assert {"PSS"} < later <= {"PCP", "AW", "PSS"}
+        arriving, exploring = set(own["strategy"][:60]), set(own["strategy"][60:])
+        if member in aims.bounded.tolist():
+            assert arriving == exploring == {"bound"}
+        else:
+            weighs = bool(aims.weights[int(str(member))].any())
+            assert arriving == {"aim"}
+            assert exploring <= ({"PCP", "AW", "PSS"} if weighs else {"aim"})
+    assert {"aim", "bound"} < set(frame["strategy"])
     shown = frame[["loss0", "loss1", "loss2", "direction_norm", "omega"]].to_numpy()
     assert np.isfinite(shown).all()
     assert ((shown[:, 0] >= 0) & (shown[:, 0] <= 1)).all()
@@ -55,12 +60,15 @@ def test_members_tell_epoch_by_epoch_who_decided(model):
     assert frame.attrs["objectives"] == names
     assert frame["member"].unique().tolist() == list(range(8))
     rounds = 10 if model == "mlp" else 20
-    for _, own in frame.groupby("member"):
+    aims, arrived = spread_aims(("dp", "tpr"), 8, limits=[1.0, 1.0]), round(0.6 * rounds)
+    for member, own in frame.groupby("member"):
         assert len(own) == rounds
         assert own["step"].is_monotonic_increasing
-        decided, arrived = own["strategy"].tolist(), int(0.6 * rounds)
-        kept = {"aim": "PCP", "bound": "bound"}[decided[0]] if own["member"].iloc[0] else "aim"
-        assert decided == decided[:1] * arrived + [kept] * (rounds - arrived)
+        first, last = "aim", "PCP" if aims.weights[int(str(member))].any() else "aim"
+        if member in aims.bounded.tolist():
+            first = last = "bound"
+        assert own["strategy"].tolist() == [first] * arrived + [last] * (rounds - arrived)
+    assert "PCP" in set(frame["strategy"])
     columns = ["loss0", "loss2", "weight0", "weight2", "direction_norm", "omega", "omega_active"]
     assert np.isfinite(frame[columns].to_numpy()).all()
 

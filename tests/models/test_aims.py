@@ -81,19 +81,22 @@ def test_aims_are_alike_in_all_groupings_and_either_weights_or_bounds(options):
 
 @pytest.mark.parametrize("options", SPREADS, ids=str)
 def test_members_with_bounds_sweep_from_no_gap_to_the_plain_one(options):
+    """Of each criterion by itself, and of all at once where there are several."""
     _, _, relative, _, about = spread(**options)
-    swept = 0
-    for own in about:
-        others = [j for j in range(relative.shape[-1]) if j not in own]
-        mine = relative[0, :, 0, own[0]].isfinite()
+    swept, every = [], list(range(relative.shape[-1]))
+    for own in about if len(about) == 1 else [*about, every]:
+        others = [j for j in every if j not in own]
+        expected = torch.tensor([j in own for j in every])
+        mine = (relative[0, :, 0].isfinite() == expected).all(1)
         begin, end = relative[:, mine, 0][..., own]
         n = int(mine.sum())
-        swept += n
+        swept.append(n)
         expected = torch.arange(n + 1).unsqueeze(1).expand(-1, len(own)) / n
         torch.testing.assert_close(begin, expected[:-1])
         torch.testing.assert_close(end, expected[1:])
         assert relative[:, mine][..., others].isinf().all()
-    assert swept == relative[0].isfinite().any(-1).any(-1).sum()
+    assert sum(swept) == relative[0].isfinite().any(-1).any(-1).sum()
+    assert len(set(swept)) == 1
 
 
 def test_two_members_sweep_past_the_limits_that_are_asked_for():
@@ -102,6 +105,16 @@ def test_two_members_sweep_past_the_limits_that_are_asked_for():
     shares = [[0.11, 0.065], [0.065, 0.02]]  # of each, at the beginning and at the end
     torch.testing.assert_close(absolute[:, -2:, 0, 0].T, torch.tensor(shares))
     assert absolute[..., 1].isinf().all()
+
+
+@pytest.mark.parametrize(("n_members", "n_limited"), [(2, 0), (3, 0), (4, 1), (7, 1), (8, 2)])
+def test_a_small_population_has_a_member_for_the_limits_from_four_on(n_members, n_limited):
+    *_, absolute, _ = spread(("dp", "tpr"), n_members=n_members, limits=[0.1, 0.2])
+    limited = absolute[0, :, 0].isfinite().all(1)
+    assert limited.tolist() == [False] * (n_members - n_limited) + [True] * n_limited
+    if n_limited:  # in turn, over the whole sweep
+        torch.testing.assert_close(absolute[0, limited, 0, 0][0], torch.tensor(0.11))
+        torch.testing.assert_close(absolute[1, limited, 0, 0][-1], torch.tensor(0.02))
 
 
 @pytest.mark.parametrize("r", [2, 3])

@@ -9,7 +9,15 @@ from scipy.optimize import minimize
 
 from apfex.models import Aims
 from apfex.models._explorer import Explorer
-from apfex.strategies import Decision, EqualWeights, SetSampling, StepView
+from apfex.strategies import (
+    ConeProjection,
+    Decision,
+    EqualWeights,
+    SetSampling,
+    StepView,
+    check_strategies,
+    read_strategies,
+)
 
 inf = math.inf
 
@@ -35,6 +43,12 @@ class Scripted:
         return Decision(weights, blend)
 
 
+def direction_of(explorer: Explorer, losses, jacobian, *, explores: bool) -> torch.Tensor:
+    """Sum of the gradients [b, m, p] as they are weighed."""
+    weights = explorer.weigh(losses, jacobian @ jacobian.mT, 0.0, explores=explores)
+    return (weights.unsqueeze(1) @ jacobian).squeeze(1)
+
+
 def test_strategies_see_losses_and_gradients_in_units_of_the_aim():
     strategy = Scripted([[1.0, 1.0, 2.0]])
     aims = Aims(("dp",), torch.tensor([[2.0, 3.0], [0.5, 0.0]]))
@@ -42,7 +56,7 @@ def test_strategies_see_losses_and_gradients_in_units_of_the_aim():
     losses = torch.tensor([[0.5, 0.2, 0.1], [0.4, 0.3, 0.2]]).double()
     units = torch.tensor([[1.0, 2.0, 3.0], [1.0, 0.5, 0.0]]).double()
     explorer = Explorer(aims, [strategy], window=4)
-    direction = explorer.explore(losses, jacobian, 0.0)
+    direction = direction_of(explorer, losses, jacobian, explores=True)
     (view,) = strategy.seen
     scaled = units.unsqueeze(2) * jacobian
     torch.testing.assert_close(view.losses, units * losses)
@@ -84,7 +98,7 @@ def test_bounds_bend_as_little_as_makes_what_exceeds_them_fall(seed):
     bounds = (losses[0, 1:] - excess).tolist()
     bounds[2] = inf if seed % 2 else bounds[2]
     explorer = Explorer(plain_aims(1, 4, [bounds]), [EqualWeights()], 1)
-    direction = explorer.arrive(losses, jacobian.unsqueeze(0), 0.0)[0]
+    direction = direction_of(explorer, losses, jacobian.unsqueeze(0), explores=False)[0]
     oracle = minimize(
         lambda g: ((g - jacobian[0].numpy()) ** 2).sum() / 2,
         jacobian[0].numpy(),
@@ -141,3 +155,98 @@ def test_omega_of_all_gradients_and_of_those_that_are_not_zero():
     assert told["omega"] == pytest.approx(0.0, abs=1e-9)
     assert told["omega_active"] == pytest.approx(math.sqrt(2))
     assert [told[f"norm{k}"] for k in range(3)] == [2, 2, 0]
+
+
+def test_prices_take_the_place_of_the_constraint_step():
+    explorer = Explorer(plain_aims(3, 3, [[inf, inf], [0.1, inf], [0.1, 0.1]]), [EqualWeights()], 1)
+    unbent = Explorer(
+        plain_aims(3, 3, [[inf, inf], [0.1, inf], [0.1, 0.1]]), [EqualWeights()], 1, bends=False
+    )
+    given = torch.ones(3, 3).double(), torch.eye(3).double().repeat(3, 1, 1), 0.0
+    assert (explorer.weigh(*given, explores=False)[1:, 1] > 0).all()
+    assert unbent.weigh(*given, explores=False).tolist() == [[1, 0, 0]] * 3
+    prices = torch.tensor([[2.0, 0.0], [0.5, 0.25]])
+    found = unbent.weigh(*given, explores=True, prices=prices)
+    assert found.tolist() == [[1, 0, 0], [1, 2, 0], [1, 0.5, 0.25]]
+    told = unbent.trace.to_frame().query("step == 1").sort_values("member")
+    assert told[["weight0", "weight1", "weight2"]].to_numpy().tolist() == found.tolist()
+    assert told["slack"].tolist()[1:] == pytest.approx([0.9, 0.9])
+
+
+def test_hard_gaps_are_compared_with_the_bounds_and_with_the_first_of_each_copy():
+    relative = torch.tensor([[[inf], [0.5]]] * 2)
+    explorer = Explorer(
+        Aims(("dp",), torch.zeros(2, 1), relative), [EqualWeights()], window=1, copies=2
+    )
+    gaps = torch.tensor([[0.4], [0.3], [0.2], [0.3]])
+    assert explorer.bounds(gaps, 0.0).squeeze(1).tolist() == pytest.approx([inf, 0.2, inf, 0.1])
+    losses, gramian = torch.full((4, 2), 0.9), torch.eye(2).repeat(4, 1, 1)
+    explorer.weigh(losses, gramian, 0.0, explores=False, gaps=gaps)
+    frame = explorer.trace.to_frame().sort_values("member")
+    assert frame["slack"].tolist()[1::2] == pytest.approx([0.1, 0.2])
+    assert frame["loss1"].tolist() == pytest.approx([0.9] * 4)
+
+
+def test_the_trace_says_who_decided():
+    """The bound of who has one, the aim of who has no choice, else the strategy, by its name."""
+    weights = torch.tensor([[0.0], [1.0], [1.0], [0.0]])
+    absolute = torch.tensor([[[inf], [inf], [inf], [0.1]]] * 2)
+    strategies = [ConeProjection(), Scripted([[1.0, 1.0]] * 2)]
+    explorer = Explorer(Aims(("dp",), weights, absolute=absolute), strategies, window=2)
+    losses, gramian = torch.ones(4, 2), torch.eye(2).repeat(4, 1, 1)
+    for explores in (False, True):
+        explorer.weigh(losses, gramian, 0.0, explores=explores)
+    frame = explorer.trace.to_frame().sort_values(["step", "member"])
+    decided = frame["strategy"].tolist()
+    assert decided == ["aim"] * 3 + ["bound"] + ["aim", "Scripted", "PCP", "bound"]
+
+
+def test_where_a_strategy_gives_nothing_to_what_is_aimed_at_the_aim_decides():
+    aims = Aims(("dp",), torch.tensor([[2.0, 0.0], [1.0, 1.0]]))
+    explorer = Explorer(aims, [Scripted([[0.0, 0.0, 1.0]])], window=1)
+    losses, gramian = torch.ones(2, 3), torch.eye(3).repeat(2, 1, 1)
+    found = explorer.weigh(losses, gramian, 0.0, explores=True)
+    assert found.tolist() == [[1, 2, 0], [0, 0, 3]]
+    assert explorer.trace.to_frame().sort_values("member")["strategy"].tolist() == [
+        "aim",
+        "Scripted",
+    ]
+
+
+@dataclass(frozen=True)
+class OneRow:
+    """The same weights for all members, told once."""
+
+    weights: tuple[float, ...]
+
+    def decide(self, view: StepView) -> Decision:
+        return Decision(torch.tensor(self.weights))
+
+
+def test_one_row_of_weights_serves_all_members():
+    explorer = Explorer(Aims(("dp",), torch.ones(3, 1)), [OneRow((0.5, 1.5))], window=1)
+    losses, gramian = torch.ones(3, 2), torch.eye(2).repeat(3, 1, 1)
+    assert explorer.weigh(losses, gramian, 0.0, explores=True).tolist() == [[0.5, 1.5]] * 3
+
+
+@pytest.mark.parametrize(("wrong", "told"), [(math.nan, "nan"), (-0.5, "-0.5"), (inf, "inf")])
+def test_weights_that_no_direction_can_be_made_of_are_refused(wrong, told):
+    strategy = OneRow((1.0, wrong))
+    message = (
+        rf"^strategy must return weights that are finite and not negative, got {told} from One"
+    )
+    with pytest.raises(ValueError, match=message):
+        check_strategies([strategy], 2)
+    losses, gramian = torch.ones(2, 2), torch.eye(2).repeat(2, 1, 1)
+    explorer = Explorer(Aims(("dp",), torch.tensor([[0.0], [1.0]])), [strategy], window=1)
+    explorer.weigh(losses, gramian, 0.0, explores=False)
+    with pytest.raises(ValueError, match=message):
+        explorer.weigh(losses, gramian, 0.0, explores=True)
+    idle = Explorer(Aims(("dp",), torch.zeros(2, 1)), [strategy], window=1)  # nobody has a choice
+    assert idle.weigh(losses, gramian, 0.0, explores=True).tolist() == [[1, 0]] * 2
+
+
+@pytest.mark.parametrize("name", ["PCP", "pcp", "Pcp"])
+def test_names_of_strategies_are_read_in_any_case(name):
+    assert read_strategies(name) == (ConeProjection(),)
+    assert read_strategies([name, "FIXED"]) == (ConeProjection(), EqualWeights())

@@ -180,7 +180,9 @@ def test_every_strategy_trains_networks(name, c):
     frame = trace.to_frame()
     assert len(frame) == 60  # a row for each epoch and member
     assert set(frame.query("step < 12")["strategy"]) == {"aim"}
-    assert "aim" not in set(frame.query("step >= 12")["strategy"])
+    exploring = frame.query("step >= 12")
+    assert (exploring.query("member == 0")["strategy"] == "aim").all()  # nothing to choose from
+    assert "aim" not in set(exploring.query("member > 0")["strategy"])
     assert frame[["loss0", "loss1", "weight2", "direction_norm", "omega"]].notna().to_numpy().all()
 
 

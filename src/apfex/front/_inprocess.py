@@ -40,6 +40,7 @@ from apfex.models import (
     train_population,
 )
 from apfex.relaxations import tanh_step
+from apfex.strategies import name_of
 
 _COLLAPSED = 0.9
 """Share of constant members from which on a population counts as collapsed."""
@@ -253,7 +254,7 @@ def _warn_collapsed(found: SearchResult, settings: SearchSettings, aims: Aims) -
     others = [trivial for member, trivial in last.items() if aims.weights[member].any()]
     if last.get(0, True) or len(others) < _FEWEST or sum(others) < _COLLAPSED * len(others):
         return
-    names = ", ".join(dict.fromkeys(type(strategy).__name__ for strategy in settings.strategies))
+    names = ", ".join(dict.fromkeys(name_of(strategy) for strategy in settings.strategies))
     warnings.warn(
         f"{sum(others)} of {len(others)} members that weigh gaps have become constant: "
         f"under strategy {names} the gaps outweigh the error. Use another strategy ('fixed' keeps "

@@ -79,9 +79,10 @@ class Aims:
         return found.nonzero().squeeze(1)
 
     def bounds(self, plain: Tensor, done: float) -> Tensor:
-        """Bounds [b, a * r] where the first member has the gaps ``plain`` [a * r].
+        """Bounds [b, a * r] where the first member has the gaps ``plain``.
 
-        ``done`` is how much of the search is done, from 0 to 1.
+        These are of shape [a * r], or [b, a * r] if members have different first ones. ``done`` is
+        how much of the search is done, from 0 to 1.
         """
         found = torch.full_like(self.weights, torch.inf)
         for given in (self.relative, self.absolute):

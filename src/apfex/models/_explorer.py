@@ -164,15 +164,19 @@ class Explorer:
             seen = self._known.index_copy(0, members, seen)
         self._known = seen.nan_to_num(torch.nan, 0.0)  # a gap that nobody can tell
         weights, choice = self._weigh(losses.nan_to_num(0.0, 0.0), gramian, explores)
-        excess = self._known[:, 1:] - self.bounds(self._known[:, 1:], done)
-        bent = self._bend(weights, gramian, excess) if self._bends else weights
+        excess = self._excess(done) if self._bends or self._traces else None
         if prices is not None:
-            bent = bent.index_copy(0, self._bounded, _beside_error(prices.to(bent)))
+            weights = weights.index_copy(0, self._bounded, _beside_error(prices.to(weights)))
+        if self._bends and excess is not None:
+            weights = self._bend(weights, gramian, excess)
         if self._traces:
-            slack = torch.full_like(weights[:, 0], torch.nan)
-            slack[self._bounded] = excess[self._bounded].amax(1).clamp_min(0)
-            self._record(losses, gramian, bent, choice, slack, members)
-        return bent if members is None else bent[members]
+            self._record(losses, gramian, weights, choice, excess, members)
+        return weights if members is None else weights[members]
+
+    def _excess(self, done: float) -> Tensor | None:
+        """What gaps [b, m - 1] are above their bounds by; None if nobody has any."""
+        gaps = self._known[:, 1:]
+        return gaps - self.bounds(gaps, done) if self.has_bounds else None
 
     def _spread(self, part: Tensor, members: Tensor) -> Tensor:
         """Of all members; zeros for those that have stopped."""
@@ -216,8 +220,10 @@ class Explorer:
         for place, strategy in enumerate(self._strategies):
             own = self._dealt == place
             found = strategy.decide(view)
-            check_weights(found.weights[own & self._chooses], strategy)
-            weights = torch.where(own.unsqueeze(1), found.weights.to(weights), weights)
+            given = found.weights.to(weights).expand_as(weights)
+            # what it says of members that have no choice is not used
+            check_weights(given.where((own & self._chooses).unsqueeze(1), 0.0), strategy)
+            weights = torch.where(own.unsqueeze(1), given, weights)
             if found.blend is not None:
                 blend = torch.where(own, found.blend, blend)
             number = torch.zeros_like(choice) if found.choice is None else found.choice
@@ -247,10 +253,13 @@ class Explorer:
         gramian: Tensor,
         weights: Tensor,
         choice: Tensor,
-        slack: Tensor,
+        excess: Tensor | None,
         members: Tensor | None,
     ) -> None:
         length = direction_length(gramian, weights)
+        slack = torch.full_like(length, torch.nan)
+        if excess is not None:
+            slack[self._bounded] = excess[self._bounded].amax(1).clamp_min(0)
         losses = losses.nan_to_num(torch.nan, torch.nan)
         if members is not None:  # nothing is told of those that have stopped
             stopped = torch.ones_like(length, dtype=torch.bool).index_fill(0, members, False)

@@ -8,15 +8,16 @@ from typing import final
 import torch
 from torch import Tensor
 
+from apfex.models._rule_problem import MIN_SHARE
 from apfex.rates import RATES, RateName
 
 _LEAST_DENSITY = 0.5
-"""Of rows by score at the threshold, by which steps are measured: few rows must not make leaps."""
+"""Share of a group per unit of score at the threshold that steps count with at least: where few
+rows are near it, prices must not leap."""
 _RESTART = 10
 """Steps after which the momentum begins anew."""
 _MOST = 20.0
 """The highest price of a bound: one that nobody can meet must not drown the error."""
-_HALVINGS = 30
 _TINY = 1e-30
 
 
@@ -45,7 +46,17 @@ class Prices:
     Each step is a proximal gradient step with momentum (Beck and Teboulle 2009) in units of how
     many rows of a group are near the threshold, which bounds the curvature: prices of a weighted
     gap are projected to those that sum to zero and of which the positive ones sum to at most the
-    weight; of a bounded gap, they stay where they are while the rates are within the bound.
+    weight; of a bounded gap, those of groups that keep within the bound fall to zero. Rates that
+    are no sums of decisions (``ppv``) are priced by their slopes.
+
+    Examples
+    --------
+    >>> counts = torch.tensor([[[[0.1, 0.1, 0.3, 0.2], [0.0, 0.1, 0.3, 0.2]]]])  # rates .4 and .2
+    >>> prices = Prices(counts, (1, 1), ("dp",), [torch.arange(2)])
+    >>> prices.step([counts], [torch.ones(1, 1, 2, 2)], torch.tensor([[0.1]]))
+    >>> prices.moves()[0, 0].sign()  # decisions for the first group are worth less
+    tensor([[-1., -1.],
+            [ 1.,  1.]])
     """
 
     def __init__(
@@ -67,49 +78,51 @@ class Prices:
     @property
     def of_gaps(self) -> Tensor:
         """What each gap is worth [b, a * r]: the sum of its positive prices, over classes."""
-        each = [value.clamp_min(0).sum((1, 3)) for value in self._values]
-        return torch.cat(each, 1) if each else self._numerators.new_zeros(0, 0)
+        return torch.cat([value.clamp_min(0).sum((1, 3)) for value in self._values], 1)
 
     def moves(self, *, ahead: bool = False) -> Tensor:
         """What prices add to a decision for each group [b, j, k, 2]: at other labels, at the own.
 
         ``ahead``: where the momentum points, which is where the next step wants the decisions.
         """
-        total: Tensor | None = None
-        for values, slopes, parent in zip(
-            self._ahead if ahead else self._values, self._slopes, self._parents, strict=True
-        ):
-            worth = torch.einsum("bjrg,bjrgl->bjgl", values, slopes)[:, :, parent]
-            total = worth if total is None else total + worth
-        assert total is not None
-        return total
+        every = self._ahead if ahead else self._values
+        each = [
+            (values.unsqueeze(-1) * slopes).sum(2)[:, :, parent]
+            for values, slopes, parent in zip(every, self._slopes, self._parents, strict=True)
+        ]
+        return torch.stack(each).sum(0)
 
     def restart(self) -> None:
         """Forget the momentum: what is asked for has changed."""
         self._ahead, self._momentum, self._steps = list(self._values), 1.0, 0
 
     def step(
-        self, counts: Sequence[Tensor], near: Sequence[Tensor], weights: Tensor, bounds: Tensor
+        self,
+        counts: Sequence[Tensor],
+        near: Sequence[Tensor],
+        bounds: Tensor,
+        weights: Tensor | None = None,
     ) -> None:
-        """Move the prices by what decisions at :meth:`moves` came to.
+        """Move the prices by what decisions ahead (:meth:`moves`) came to.
 
         Parameters
         ----------
         counts : sequence of a Tensors of shape [b, j, groups, 4]
             As of :meth:`RuleProblem.counts`.
         near : the same, of shape [b, j, groups, 2]
-            How much decisions for group and label change with their score.
-        weights : Tensor of shape [b, a * r]
-            Of the gaps beside the error.
+            As of :meth:`RuleProblem.near`.
         bounds : Tensor of shape [b, a * r]
-            Largest gaps; ``inf`` for a gap that has none.
+            Largest gaps, in each class; ``inf`` for a gap that has none.
+        weights : Tensor of shape [b, a * r], optional
+            Beside the error, of the gap in each class, where there is no bound; 0 by default.
         """
         r = len(self._numerators)
         later = (1 + (1 + 4 * self._momentum**2) ** 0.5) / 2
         share = (self._momentum - 1) / later
         for place, (found, close) in enumerate(zip(counts, near, strict=True)):
             own = slice(place * r, place * r + r)
-            limits = [part[:, own].to(found)[:, None, :, None] for part in (weights, bounds)]
+            bound = bounds[:, None, own, None].to(found)
+            weight = None if weights is None else weights[:, None, own, None].to(found)
             rates, slopes = self._rates(found)
             curvature = (close.unsqueeze(2) * slopes.square()).sum(-1)  # [b, j, r, groups]
             least = _LEAST_DENSITY * slopes.abs().amax(-1)
@@ -117,7 +130,7 @@ class Prices:
             pace = torch.where(curvature > 0, 1 / curvature.clamp_min(_TINY), 0.0)
             reached = self._ahead[place] * curvature - rates
             before = self._values[place]
-            self._values[place] = now = _settle(reached, pace, *limits)
+            self._values[place] = now = _settle(reached, pace, bound, weight)
             self._ahead[place] = now + share * (now - before)
             self._slopes[place] = slopes
         self._momentum, self._steps = later, self._steps + 1
@@ -126,11 +139,8 @@ class Prices:
 
     def _rates(self, counts: Tensor) -> tuple[Tensor, Tensor]:
         """Rates [b, j, r, groups], and their slopes by the selected of each label [..., 2]."""
-        above, below = (
-            torch.einsum("bjgl,rl->bjrg", counts, parts)
-            for parts in (self._numerators, self._denominators)
-        )
-        known = below > _TINY
+        above, below = ((counts @ part.T).mT for part in (self._numerators, self._denominators))
+        known = below >= MIN_SHARE
         below = torch.where(known, below, 1.0)
         rates = torch.where(known, above / below, 0.0)
         by_numerator = self._numerators[:, None, :2]
@@ -139,20 +149,20 @@ class Prices:
         return rates, torch.where(known.unsqueeze(-1), slopes, 0.0)
 
 
-def _settle(reached: Tensor, pace: Tensor, weights: Tensor, bounds: Tensor) -> Tensor:
+def _settle(reached: Tensor, pace: Tensor, bounds: Tensor, weights: Tensor | None) -> Tensor:
     """Prices [..., g] nearest to ``reached`` times ``pace`` that the aim allows.
 
-    All sum to zero. Without a bound, the positive ones sum to at most the weight; with one, prices
-    are zero for all groups whose ``reached`` is within half of it from the middle.
+    Squares of what they are moved by count over the pace. All sum to zero. With a bound, prices are
+    zero for groups whose ``reached`` is within half of it from the middle, and others give way by
+    as much; without one, the positive ones sum to at most the weight.
     """
-    middle = (pace * reached).sum(-1, keepdim=True) / pace.sum(-1, keepdim=True).clamp_min(_TINY)
-    free = bounds.isinf()
-    highest = torch.maximum(middle, _threshold(reached, pace, weights))
-    lowest = torch.minimum(middle, -_threshold(-reached, pace, weights))
-    if not bool(free.all()):
-        middle = _middle(reached, pace, bounds)
-        highest = torch.where(free, highest, middle + bounds / 2)
-        lowest = torch.where(free, lowest, middle - bounds / 2)
+    middle = _middle(reached, pace, bounds.nan_to_num(posinf=0.0) / 2)
+    lowest, highest = middle - bounds / 2, middle + bounds / 2
+    if weights is not None:
+        free = bounds.isinf()
+        low, high = -_threshold(-reached, pace, weights), _threshold(reached, pace, weights)
+        lowest = torch.where(free, torch.minimum(middle, low), lowest)
+        highest = torch.where(free, torch.maximum(middle, high), highest)
     found = pace * ((reached - highest).clamp_min(0) - (lowest - reached).clamp_min(0))
     total = found.clamp_min(0).sum(-1, keepdim=True)
     return found * (_MOST / total.clamp_min(_MOST))
@@ -167,13 +177,18 @@ def _threshold(reached: Tensor, pace: Tensor, total: Tensor) -> Tensor:
     return torch.where(widths > 0, each, -torch.inf).amax(-1, keepdim=True)
 
 
-def _middle(reached: Tensor, pace: Tensor, bounds: Tensor) -> Tensor:
-    """Where as much is above the middle by half of the bound as below it, times the pace."""
-    half = bounds.nan_to_num(posinf=0.0) / 2
-    low, high = reached.amin(-1, keepdim=True), reached.amax(-1, keepdim=True)
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        above = (reached - middle - half).clamp_min(0) - (middle - half - reached).clamp_min(0)
-        rises = (pace * above).sum(-1, keepdim=True) > 0
-        low, high = torch.where(rises, middle, low), torch.where(rises, high, middle)
-    return (low + high) / 2
+def _middle(reached: Tensor, pace: Tensor, half: Tensor) -> Tensor:
+    """Where as much is more than half of a bound above it as below it, times the pace: [..., 1].
+
+    What is above less what is below falls with the middle, linearly from knot to knot.
+    """
+    knots, order = torch.cat([reached - half, reached + half], -1).sort(-1)
+    rises = torch.cat([pace, -pace], -1).gather(-1, order).cumsum(-1)[..., :-1]
+    slopes = rises - pace.sum(-1, keepdim=True)
+    first = (pace * (reached - half - knots[..., :1])).sum(-1, keepdim=True)
+    balance = torch.cat([first, first + (slopes * knots.diff(dim=-1)).cumsum(-1)], -1)
+    place = (balance > 0).sum(-1, keepdim=True).sub(1).clamp(0, knots.shape[-1] - 2)
+    (low, above), (high, below) = (
+        (knots.gather(-1, at), balance.gather(-1, at)) for at in (place, place + 1)
+    )
+    return low + (high - low) * (above / (above - below).clamp_min(_TINY)).clamp(0, 1)

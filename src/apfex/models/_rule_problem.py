@@ -16,7 +16,7 @@ from apfex.models._rule_model import rules_at_rate
 from apfex.objectives import Aggregate, gaps_of_counts
 from apfex.rates import GroupIndex, RateName
 
-_MIN_SHARE = 1e-9
+MIN_SHARE = 1e-9
 """Groups count from this share of all rows on."""
 _TINY = 1e-30
 
@@ -49,15 +49,12 @@ class SoftDecisions:
         Width of the soft decision, in probabilities.
     counts : list of a Tensors of shape [b, j, groups, 4]
         As of :meth:`RuleProblem.counts`.
-    near : list of a Tensors of shape [b, j, groups, 2]
-        How much decisions for each group change with their score, at other labels and at the own.
     """
 
     scores: Tensor
     decisions: Tensor
     softness: float
     counts: list[Tensor]
-    near: list[Tensor]
 
 
 @final
@@ -185,15 +182,16 @@ class RuleProblem:
         scores = rules @ self.q  # [b, j, n]
         hard = scores / softness
         decisions = torch.sigmoid(hard) if len(self.own) == 1 else torch.softmax(hard, 1)
-        steepness = torch.addcmul(decisions, decisions, decisions, value=-1) / softness
+        return SoftDecisions(scores, decisions, softness, self.counts(decisions))
+
+    def near(self, soft: SoftDecisions) -> list[Tensor]:
+        """How much decisions change with their score [b, j, groups, 2], for each grouping.
+
+        In shares of all rows, at other labels and at the own one: how many are near the threshold.
+        """
+        steepness = _steepness(soft.decisions) / soft.softness
         near = F.linear(steepness, self.counted).unflatten(-1, self.totals.shape)
-        return SoftDecisions(
-            scores,
-            decisions,
-            softness,
-            self.counts(decisions),
-            [self._split(near, parent) for parent in self._indices],
-        )
+        return [self._split(near, parent) for parent in self._indices]
 
     def measure(self, soft: SoftDecisions, aggregate: Aggregate = "smooth_max") -> MeasuredRules:
         """Measure soft decisions.
@@ -220,7 +218,7 @@ class RuleProblem:
 
         if len(self.start) > 1:
             return of_several
-        steepness = torch.addcmul(decisions, decisions, decisions, value=-1)
+        steepness = _steepness(decisions)
         if self.rate is None:
             return lambda worth: by_moves(steepness * worth)
         at_threshold = (self.shares * steepness).sum(2, keepdim=True).clamp_min(_TINY)
@@ -267,7 +265,7 @@ class RuleProblem:
         j, own = len(self.own), self.own[:, None, None, :]
         found, tables = [], []
         for parent, counts in zip(self._indices, every, strict=True):
-            gaps, slopes = gaps_of_counts(counts, self.rates, aggregate, _MIN_SHARE)
+            gaps, slopes = gaps_of_counts(counts, self.rates, aggregate, MIN_SHARE)
             found.append(gaps.mean(1))
             if parent is not None:
                 slopes = slopes[:, :, :, parent.codes]
@@ -285,12 +283,17 @@ class RuleProblem:
         return counts if parent is None else parent.sum(counts.mT).mT
 
 
+def _steepness(decisions: Tensor) -> Tensor:
+    """How much soft decisions change with their score, in units of the softness."""
+    return torch.addcmul(decisions, decisions, decisions, value=-1)
+
+
 def largest_gaps(counts: Sequence[Tensor], rates: Sequence[RateName]) -> Tensor:
     """Largest differences between two groups [b, a r], over all classes: what bounds are about.
 
     ``counts`` [b, j, groups, 4] are those of the groupings. Smoothed gaps are smaller.
     """
-    each = [gaps_of_counts(one, tuple(rates), "max", _MIN_SHARE)[0].amax(1) for one in counts]
+    each = [gaps_of_counts(one, tuple(rates), "max", MIN_SHARE)[0].amax(1) for one in counts]
     return torch.cat(each, 1)
 
 

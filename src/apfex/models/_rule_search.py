@@ -203,7 +203,7 @@ class _Search:
         first, p = problems[0], len(problems)
         bounded = torch.zeros(aims.n_members, dtype=torch.bool, device=first.q.device)
         bounded[aims.bounded] = True
-        self._problems, self._schedule, self._traces = problems, schedule, trace
+        self._problems, self._schedule, self._traces = list(problems), schedule, trace
         self._bounded = bounded.repeat(p).nonzero().squeeze(1)
         self._weighted = (~bounded.repeat(p)).nonzero().squeeze(1)
         self._sizes = int((~bounded).sum()), int(bounded.sum())
@@ -226,29 +226,32 @@ class _Search:
         for pace in self._schedule.paces(look):
             self._step(pace, done, explores=look > 0)
 
-    def rules(self, *, ahead: bool = False) -> list[Tensor]:
+    def rules(self) -> list[Tensor]:
         """Coefficients [b, j, k c] of the members of each problem."""
         found = []
-        for weighted, bounded in zip(self._by_moves(), self._by_prices(ahead=ahead), strict=True):
+        for weighted, bounded in zip(self._by_moves(), self._by_prices(), strict=True):
             both = torch.cat([weighted, bounded])
             order = torch.cat([self._weighted[: len(weighted)], self._bounded[: len(bounded)]])
             found.append(torch.empty_like(both).index_copy(0, order, both))
         return found
 
     def _by_moves(self) -> list[Tensor]:
-        pairs = zip(self._problems, self._moves.split(self._sizes[0]), strict=True)
+        """Coefficients of the members with weights, of each problem."""
+        moves = self._moves.unflatten(0, (len(self._problems), self._sizes[0]))
+        pairs = zip(self._problems, moves, strict=True)
         return [problem.at_rate(problem.start + own @ problem.basis) for problem, own in pairs]
 
-    def _by_prices(self, *, ahead: bool) -> list[Tensor]:
+    def _by_prices(self, *, ahead: bool = False) -> list[Tensor]:
+        """Coefficients of the members with bounds, of each problem; see :meth:`Prices.moves`."""
         if not self._sizes[1]:
-            return [problem.start[:0].unsqueeze(0)[:0] for problem in self._problems]
+            return [problem.start.new_zeros(0, *problem.start.shape) for problem in self._problems]
         moves = self._prices.moves(ahead=ahead).split(self._sizes[1])
         return [problem.rules(own) for problem, own in zip(self._problems, moves, strict=True)]
 
     def _step(self, pace: Pace, done: float, *, explores: bool) -> None:
         weighted = self._decide(self._by_moves(), pace.softness)
         bounded = self._decide(self._by_prices(ahead=True), pace.priced)
-        gaps = self._everyone(*(self._gaps(soft) for soft in (weighted, bounded)))
+        gaps = self._gaps(weighted, bounded)
         losses, gradients = self._measure(weighted, pace.aggregate)
         others = self._measure(bounded, pace.aggregate) if self._traces else ()
         weights = self.explorer.weigh(
@@ -262,16 +265,22 @@ class _Search:
         direction = weights[self._weighted].to(gradients).unsqueeze(1) @ gradients
         self._adam.step([direction.view_as(self._moves)], self._slower * pace.learning_rate)
         if self._sizes[1]:
+            pairs = zip(self._problems, bounded, strict=True)
+            near = _joined(problem.near(soft) for problem, soft in pairs)
             bounds = self.explorer.bounds(gaps, done)[self._bounded]
-            counts, near = (_joined(getattr(s, n) for s in bounded) for n in ("counts", "near"))
-            self._prices.step(counts, near, torch.zeros_like(bounds), bounds)
+            self._prices.step(_joined(soft.counts for soft in bounded), near, bounds)
 
     def _decide(self, rules: Sequence[Tensor], softness: float) -> list[SoftDecisions]:
         pairs = zip(self._problems, rules, strict=True)
         return [problem.decide(own, softness) for problem, own in pairs]
 
-    def _gaps(self, soft: Sequence[SoftDecisions]) -> Tensor:
-        return largest_gaps(_joined(one.counts for one in soft), self._problems[0].rates)
+    def _gaps(self, *parts: Sequence[SoftDecisions]) -> Tensor:
+        """Largest gaps [b, a r] of all members."""
+        each = [_joined(soft.counts for soft in part) for part in parts]
+        counts = [self._everyone(*both) for both in zip(*each, strict=True)]
+        if not counts:
+            return self._moves.new_zeros(len(self._weighted), 0)
+        return largest_gaps(counts, self._problems[0].rates)
 
     def _measure(
         self, soft: Sequence[SoftDecisions], aggregate: Aggregate

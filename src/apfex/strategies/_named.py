@@ -78,8 +78,9 @@ def name_of(strategy: Strategy) -> str:
 
 def check_weights(weights: torch.Tensor, strategy: Strategy) -> None:
     """Refuse weights that no direction can be made of."""
-    if not bool(((weights >= 0) & weights.isfinite()).all()):
-        wrong = weights[~((weights >= 0) & weights.isfinite())][0]
+    usable = (weights >= 0) & weights.isfinite()
+    if not bool(usable.all()):
+        wrong = weights[~usable][0]
         raise ValueError(
             f"strategy must return weights that are finite and not negative, got {float(wrong):g} "
             f"from {strategy!r}."
