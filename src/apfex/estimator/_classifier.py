@@ -100,8 +100,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         do not go with it. Probabilities stay calibrated: what an error costs is a matter of the
         rule, and models that had learnt from weighted rows would count it twice.
     selection_rate : float, optional
-        Of two classes: the share of rows that get the favorable label, the same at every point
-        (exact on the training rows).
+        Of two classes: the share of rows that get the favorable label, the same at every point. It
+        is exact on the rows that set it: the validation rows, which models have not learnt from,
+        so that it holds for new rows but for chance; with ``validation="cross"`` all rows.
     n_points : int, optional
         The most points that the front keeps; 16 for each criterion by default, as with several of
         them it is a surface.

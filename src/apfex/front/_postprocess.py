@@ -251,9 +251,11 @@ class _JointFit:
         return together
 
     def at_rate(self, rules: Tensor, rows: Rows, part: np.ndarray) -> Tensor:
-        """Rules that choose the share asked for by all models together.
+        """Rules that choose the share asked for by all models together, on the validation rows.
 
-        Each model by itself is surer of its guesses, so that more of them are extreme.
+        Each model by itself is surer of its guesses, so that more of them are extreme; and all of
+        them are surer of rows that they have learnt from, so that a threshold set by training rows
+        would choose too few of the others.
         """
         q, rate = self.probabilities(rows, part), self.settings.positive_rate
         assert rate is not None
