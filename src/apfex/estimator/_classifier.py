@@ -141,11 +141,14 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         Whether decisions may depend on the group of the row itself, which ``predict`` then needs.
         This treats people with the same inputs differently by their group.
     validation : {"auto", "split", "cross"}
-        "split": some rows choose, and make no gradients. "cross": each row has its turn; the
-        figures of a point are then those of rules fitted without the row, and what is handed out
-        is fitted to all rows. "auto": "cross" for rules on fewer than 5,000 rows.
+        Which rows measure the points. "split": some, from which no model or rule has learnt.
+        "cross": each row has its turn; the figures of a point are then those of rules fitted
+        without the row, and what is handed out is fitted to all rows. "auto": "cross" for rules on
+        fewer than 5,000 rows. These validation rows report, and pick the point for a bound; of
+        members they also choose which are on the front, and rules are chosen by out-of-fold
+        figures of the training rows.
     validation_fraction : float
-        Share of the rows that choose at a time; rules are made with about one over it models of
+        Share of the rows that measure at a time; rules are made with about one over it models of
         a kind, from 2 to 10.
     n_members : int, optional
         Members that explore the front together, each with an aim of its own: 26 rules, or 16
@@ -216,7 +219,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     count among the validation rows is left out of the gap, with a warning; if fewer than two
     groups are left, ``fit`` refuses. Columns that are constant, or missing throughout, are left
     out. A single row of a class is for training. A fitted classifier holds no rows, but counts of
-    those that chose its points, by group (for intervals at other confidences); so do its pickle
+    those that measured its points, by group (for intervals at other confidences); so do its pickle
     and the folder that ``save`` makes, from which :func:`apfex.load` has it back.
 
     Examples

@@ -98,7 +98,11 @@ class Fitted:
 def search_front(
     rows: Rows, settings: SearchSettings, features: Features, favorable: int, seed: int
 ) -> Fitted:
-    """Search a front: some rows make gradients, others choose; nothing else touches a choice.
+    """Search a front: training rows make models and rules, validation rows report.
+
+    Rules are chosen by out-of-fold figures of the training rows, members (models of their own) by
+    the validation rows, which for both pick the point for a bound and see to it that one within
+    the bounds stays.
 
     Parameters
     ----------
@@ -249,9 +253,10 @@ def _is_dominated(candidate: Candidate, others: Sequence[Candidate]) -> bool:
 
 
 def _those_that_stay(candidates: Sequence[Candidate], settings: SearchSettings) -> list[Candidate]:
-    """The best one within the bounds, and the user's own model if there is room for two.
+    """The best ranked one within the bounds, and the user's own model if there is room for two.
 
-    Rather one that is within them by both measures: by the validation rows alone many are by luck.
+    Within them on the validation rows, which pick the point for a bound; rather one that is so by
+    its ranks, too: by the validation rows alone many are by luck.
     """
     limits = [settings.bounds.get(name, np.inf) for name in settings.criteria.names]
     usable = [c for c in candidates if not c.trivial and (c.values[1:] <= limits).all()]
