@@ -56,6 +56,7 @@ def test_a_point_decides_as_the_model_and_others_are_fairer(init):
     clf = fitted(X, init=init)
     assert (init.predict_proba(PAST_X) == before[0]).all()
     assert repr(vars(init)) == before[1]
+    assert clf.mixture_ == {type(init).__name__: 1.0}
     own = own_point(clf)
     assert (own.predict(FRESH_X) == init.predict(FRESH_X)).all()
     assert ((own.decision_function(FRESH_X) > 0) == (init.predict(FRESH_X) == 1)).all()
@@ -164,6 +165,13 @@ def test_scores_of_three_classes():
     assert (own_point(clf).predict(FRESH_X) == FRESH_X.to_numpy().argmax(1)).all()
 
 
+def test_log_odds_of_a_rare_label_may_all_be_negative():
+    score = X["merit_1"].clip(-3, 3).to_numpy()
+    rare = (score > np.quantile(score, 0.97)).astype(int)
+    clf = fitted(X, y=rare, init=lambda table: table["merit_1"].clip(-3, 3) - 4)
+    assert clf.predict_proba(X)[:, 1].mean() == pytest.approx(rare.mean(), abs=0.01)
+
+
 def test_a_network_and_a_booster_are_not_trained_either():
     network = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
     before = copy.deepcopy(network.state_dict())
@@ -253,7 +261,20 @@ BAD = {
     "NaN": (holes, "init must return finite numbers, got NaN or infinity from holes for 3 of 600"),
     "no log-odds": (
         lambda table: np.linspace(300, 850, len(table)),
-        "init must return probabilities, or log-odds around 0, got scores from 300 to 850",
+        "init must return probabilities from 0 to 1, or log-odds .* got scores from 300 to 850",
+    ),
+    "percentages": (
+        lambda table: 100 * second(table),
+        "init must return .* from <lambda>, of which most are sure of a class beyond doubt; divide "
+        "percentages by 100",
+    ),
+    "percentages of each class": (
+        lambda table: 100 * LOGISTIC.predict_proba(table),
+        "init must return .* of which most are sure of a class beyond doubt",
+    ),
+    "a scale of ten": (
+        lambda table: 10 * second(table),
+        "init must return .* which all speak for one class, though labels do not",
     ),
     "sums": (Fixed([0.5, 0.9]), "init must return probabilities that sum to one, got values"),
     "too many": (Fixed([0.5, 0.2, 0.3]), r"init must return probabilities of shape \[n, 2\]"),

@@ -66,6 +66,7 @@ def test_a_mixed_table_with_missing_values_just_works(model):
     assert accuracy(FRESH.y, plain) > 0.65
     assert gaps[1] < gaps[0]
     assert not hasattr(model, "classes_")  # it is not changed
+    assert clf.mixture_ == {type(model).__name__: 1.0}
 
 
 @pytest.mark.parametrize("name", ["random forest", "lightgbm", "pipeline"])

@@ -1,5 +1,6 @@
 """Bad input: a clear error or a documented result, never NaN on the front."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,14 @@ def test_settings_that_name_nothing_are_refused(name):
     value, message = SETTINGS[name]
     with pytest.raises(ValueError, match=message):
         fit(**{name: value})
+
+
+@pytest.mark.parametrize("max_gap", ["a", None, [0.1], True, {"dp": "0.1"}], ids=str)
+def test_a_bound_that_is_no_number_is_refused(max_gap):
+    found = max_gap["dp"] if isinstance(max_gap, dict) else max_gap
+    rule = "max_gap must be a number from 0 on, or a mapping from criteria to such numbers"
+    with pytest.raises(ValueError, match=re.escape(f"{rule}, got {found!r} for 'dp'; give 0.05")):
+        fit(max_gap=max_gap)
 
 
 def test_no_criteria_are_refused():

@@ -5,6 +5,7 @@ from typing import Any
 import lightgbm
 import numpy as np
 import pandas as pd
+import xgboost
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -41,6 +42,7 @@ UNFITTED = {
     "logistic regression": LogisticRegression(),
     "histogram boosting": HistGradientBoostingClassifier(max_iter=10),
     "lightgbm": lightgbm.LGBMClassifier(n_estimators=10, verbose=-1, n_jobs=1),
+    "xgboost": xgboost.XGBClassifier(n_estimators=10, n_jobs=1),
     "pipeline": pipeline(),
 }
 

@@ -8,7 +8,7 @@ import torch
 
 from apfex import APFExClassifier, make_biased
 from apfex.front import NearConstantWarning, _candidates
-from apfex.strategies import Decision
+from apfex.strategies import Decision, FixedWeights
 from apfex.strategies._named import STRATEGIES
 
 DATA = make_biased(500, random_state=0)
@@ -49,8 +49,7 @@ def test_members_are_dealt_to_several_strategies():
     assert clf.history_ is not None
     last = clf.history_.groupby("member")["strategy"].last().to_dict()
     dealt = {0: "aim", 1: "fixed", 2: "PCP", 3: "fixed", 4: "PCP", 5: "bound"}
-    assert last == {member: dealt[int(str(member))] for member in last}
-    assert {"fixed", "PCP"} <= set(last.values())
+    assert last == dealt
 
 
 @pytest.mark.parametrize("model", ["linear", "boosting"])
@@ -79,3 +78,37 @@ def test_by_default_it_does_not_collapse():
         clf = fitted(n_members=16, n_points=100, epochs=24)
     assert sum(point.trivial for point in clf.front_) <= 1
     assert len(clf.front_) > 4
+
+
+@pytest.mark.parametrize("model", ["linear", "boosting"])
+def test_members_lose_no_patience_before_strategies_have_their_turn(model):
+    clf = fitted(model=model, patience=1, learning_rate=0.2, strategy="pcp")
+    assert clf.history_ is not None
+    last = clf.history_.groupby("member")["strategy"].last().tolist()
+    assert "PCP" in last
+    assert "aim" not in last[1:]
+    arrived = 6 if model == "linear" else 12
+    assert len(clf.history_) / clf.history_["member"].nunique() < arrived / 0.6  # some stop
+
+
+def test_weights_of_the_users_own_decide():
+    clf = fitted(model="boosting", strategy=FixedWeights((1, 2, 4)))
+    frame = clf.history_
+    assert frame is not None
+    decided = frame[frame["strategy"] == "FixedWeights"]
+    assert len(decided) > 0
+    before = frame[(frame["strategy"] == "aim") & frame["member"].isin(decided["member"])]
+    both = [part[(part["weight1"] > 0) & (part["weight2"] > 0)] for part in (before, decided)]
+    ratios = [(part["weight2"] / part["weight1"]).groupby(part["member"]).first() for part in both]
+    assert len(ratios[0]) > 0
+    np.testing.assert_allclose(ratios[1], 2 * ratios[0], rtol=1e-4)
+    with pytest.raises(ValueError, match=r"strategy must weigh the error and 2 gaps, got FixedWei"):
+        fitted(strategy=FixedWeights((1, 2)))
+
+
+@pytest.mark.parametrize("search", ["postprocess", "inprocess"])
+def test_a_strategy_of_the_wrong_length_is_refused_before_models_learn(monkeypatch, search):
+    monkeypatch.setattr("apfex.estimator._classifier.search_front", None)
+    clf = APFExClassifier(search=search, strategy=["switch", FixedWeights((1, 2))])
+    with pytest.raises(ValueError, match=r"strategy must weigh the error and 0 gaps, got FixedWei"):
+        clf.fit(DATA.X, DATA.y)

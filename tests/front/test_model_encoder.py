@@ -7,9 +7,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from tests.estimator.tables import DATA
+from torch import nn
 
 from apfex.front import EstimatorModel, ModelEncoder, TableEncoders, TextAsCategories
 from apfex.front._cross_fit import fit_inputs
+from apfex.models import JointModel
 from apfex.tables import TableEncoder
 
 X = DATA.X[["merit_1", "merit_2"]]
@@ -69,3 +71,9 @@ def test_who_gets_what_of_the_table():
     search = GridSearchCV(make_pipeline(LogisticRegression()), {})
     assert fit_inputs(search, DATA.X) is None
     assert isinstance(fit_inputs(LogisticRegression(), DATA.X), TableEncoder)
+
+
+def test_a_model_without_a_kind_is_not_guessed():
+    joint = JointModel([nn.Bilinear(2, 2, 4)], [1.0], (2, 2))
+    with pytest.raises(TypeError, match=r"must be linear layers.*got Bilinear"):
+        joint.mixture()

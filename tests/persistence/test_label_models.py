@@ -66,6 +66,7 @@ def test_every_kind_comes_back_exactly(tmp_path, name, given):
     assert (again.decide_all(new) == clf.decide_all(new)).all()
     assert (again.predict_proba(new) == clf.predict_proba(new)).all()
     assert (again.decision_function(new) == clf.decision_function(new)).all()
+    assert again.mixture_ == clf.mixture_ is not None
     second = load(again.save(tmp_path / "second"), **given)
     assert (second.decide_all(new) == clf.decide_all(new)).all()
 

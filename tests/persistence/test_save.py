@@ -1,10 +1,12 @@
 """``save`` and ``load``: every kind of classifier comes back exactly, or a sentence says why."""
 
+import copy
 import json
 import os
 import pickle
 import subprocess
 import sys
+import warnings
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ from tests.persistence.saved import (
 
 import apfex
 from apfex.estimator import APFExClassifier, load
+from apfex.strategies import AdaptiveSwitch, FixedWeights
 
 ROOT = Path(__file__).parents[2]
 
@@ -70,6 +73,14 @@ def test_arguments_come_back_with_their_types(tmp_path):
         assert again.get_params() == clf.get_params()
         kinds = {key: type(value) for key, value in clf.get_params().items()}
         assert {key: type(value) for key, value in again.get_params().items()} == kinds
+
+
+def test_a_list_of_strategies_comes_back(tmp_path):
+    clf = copy.copy(fitted_case(sorted(set(CASES) - UNSTORED)[0])[0])
+    clf.strategy = ["switch", FixedWeights((1, 2)), AdaptiveSwitch(patience=2)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert load(clf.save(tmp_path / "model")).strategy == clf.strategy
 
 
 LOADER = """

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from apfex.persistence import pack, unpack
+from apfex.strategies import AdaptiveSwitch, AdaptiveWeighting, FixedWeights, SmoothTchebycheff
 
 
 def through(value: Any) -> Any:
@@ -176,3 +177,29 @@ def test_what_would_not_come_back_is_refused(value):
 def test_what_was_not_packed_is_refused(stored):
     with pytest.raises(ValueError, match="stored must be what pack has made, got "):
         unpack(stored)
+
+
+STRATEGIES = [
+    AdaptiveSwitch(weighting=AdaptiveWeighting(rate=1.0), order="cone_first"),
+    SmoothTchebycheff((1.0, 2.0), smoothing=float("inf")),
+    FixedWeights([1, 2.5]),
+]
+
+
+def test_strategies_of_the_package_come_back_with_their_settings():
+    assert same(through(STRATEGIES), STRATEGIES)
+
+
+def test_strategies_of_others_and_odd_settings_are_refused():
+    class Own:
+        def decide(self, view):
+            raise NotImplementedError
+
+    for strategy in (Own(), AdaptiveSwitch(cone=Own())):
+        with pytest.raises(TypeError, match=r"must be of a plain type to be stored, got .*Own"):
+            pack(strategy)
+    with pytest.raises(ValueError, match=r"stored must be what pack has made"):
+        unpack({"is": "strategy", "value": ["StepView", {"is": "dict", "value": []}]})
+    with pytest.raises(ValueError, match=r"rate must be at least 0"):
+        pairs = [["rate", -1.0]]
+        unpack({"is": "strategy", "value": ["AdaptiveWeighting", {"is": "dict", "value": pairs}]})

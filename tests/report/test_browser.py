@@ -366,6 +366,27 @@ def test_the_history_is_that_of_the_point(open_page, report):
     assert page.locator("#history-plot").inner_html() != first
 
 
+def test_the_history_marks_where_the_point_was_archived(open_page, front, report):
+    page = open_page(report)
+    page.select_option("#point", "1")
+    point = front.clf.front_[1]
+    assert page.locator("#history-plot .archived").count() == 3
+    said = page.locator("#history-about").inner_text()
+    assert f"Shown is member {point.member}, from which the point comes" in said
+    assert f"archived, after step {point.epoch}: what comes later is not its history" in said
+
+
+def test_a_model_that_was_given_has_no_training_curves(open_page, front, folder):
+    described = json.loads(json.dumps(front.described))
+    described["points"][0]["validation"] |= {"member": -1, "epoch": 0}
+    page = open_page(write_front_page(described, folder / "given.html"))
+    page.select_option("#point", "0")
+    assert "no training curves here" in page.locator("#history-about").inner_text()
+    assert page.locator("#history-plot svg").count() == 0
+    page.select_option("#point", "1")
+    assert page.locator("#history-plot svg").count() == 3
+
+
 def test_worst_off_groups_are_below_all_rows(open_page, folder):
     people = pd.DataFrame({"group": ["a"] * 30 + ["b"] * 30 + ["c"] * 30})
     decided = [0] * 16 + [1] * 14 + ([0, 1] * 15) + [0] * 14 + [1] * 16

@@ -13,6 +13,8 @@ from apfex.strategies import (
     AdaptiveWeighting,
     CAGrad,
     ConeProjection,
+    EqualWeights,
+    FixedWeights,
     PCGrad,
     SetSampling,
     SmoothTchebycheff,
@@ -201,3 +203,27 @@ def test_smooth_tchebycheff_is_the_gradient_of_its_scalarisation():
     view = StepView.of(torch.eye(4), losses.detach())
     weights = SmoothTchebycheff(ray, ideal, smoothing=0.3).decide(view).weights
     torch.testing.assert_close(weights, expected)
+
+
+def test_fixed_weights_are_those_given_whatever_happens():
+    losses = torch.rand(3, 4, 2, dtype=torch.float64)
+    view = StepView.of(torch.eye(2).expand(3, 4, 2, 2), losses)
+    weights = FixedWeights([1, 3]).decide(view).weights
+    assert weights.shape == losses.shape
+    assert torch.equal(weights, torch.tensor([0.25, 0.75]).double().expand_as(losses))
+    equal = EqualWeights().decide(view).weights
+    assert torch.equal(FixedWeights(torch.tensor([2.0, 2.0])).decide(view).weights, equal)
+
+
+@pytest.mark.parametrize(
+    "weights", [(), (0, 0), (1, -1), (1, float("nan")), ((1, 2), (3, 4)), "ab", None, 2.0], ids=str
+)
+def test_fixed_weights_that_weigh_nothing_are_refused(weights):
+    with pytest.raises(ValueError, match=r"weights must be .*one for each objective.* got"):
+        FixedWeights(weights)
+
+
+def test_fixed_weights_of_the_wrong_length_are_refused():
+    view = StepView.of(torch.eye(2), torch.ones(2))
+    with pytest.raises(ValueError, match="for each of the 2 losses, got 3; give 2 numbers"):
+        FixedWeights((1, 1, 1)).decide(view)

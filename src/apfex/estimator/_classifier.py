@@ -34,7 +34,7 @@ from apfex.estimator._settings import (
 )
 from apfex.front import Features, Fitted, Front, search_front
 from apfex.metrics import check_indexes
-from apfex.models import RuleModel, thread_count, use_threads
+from apfex.models import InitModel, RuleModel, thread_count, use_threads
 from apfex.persistence import StoredModel, export_onnx, save_model
 
 if TYPE_CHECKING:
@@ -100,8 +100,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         do not go with it. Probabilities stay calibrated: what an error costs is a matter of the
         rule, and models that had learnt from weighted rows would count it twice.
     selection_rate : float, optional
-        Of two classes: the share of rows that get the favorable label, the same at every point
-        (exact on the training rows).
+        Of two classes: the share of rows that get the favorable label, the same at every point. It
+        is exact on the rows that set it: the validation rows, which models have not learnt from,
+        so that it holds for new rows but for chance; with ``validation="cross"`` all rows.
     n_points : int, optional
         The most points that the front keeps; 16 for each criterion by default, as with several of
         them it is a surface.
@@ -122,9 +123,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         What decides where members go once they have arrived at their aims: "switch" (the paper's
         rule, the default), its parts "pcp", "aw" and "pss", "fixed" (the aims alone),
         "tchebycheff", "mgda", "cagrad", "pcgrad", "upgrad", or a strategy of
-        :mod:`apfex.strategies`; several share the members. ``max_gap`` takes part in the search,
-        too: some members keep within it, rules by prices, models by the constraint step of the
-        paper's Algorithm 1.
+        :mod:`apfex.strategies`, such as ``FixedWeights((1, 2))``; several share the members.
+        ``max_gap`` takes part in the search, too: some members keep within it, rules by prices,
+        models by the constraint step of the paper's Algorithm 1.
     init : fitted model, or function, optional
         The front around the model in production, which is not fitted again: a classifier with
         ``predict_proba``, a ``Pipeline``, an XGBoost model, an ``nn.Module`` with logits as
@@ -141,11 +142,14 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         Whether decisions may depend on the group of the row itself, which ``predict`` then needs.
         This treats people with the same inputs differently by their group.
     validation : {"auto", "split", "cross"}
-        "split": some rows choose, and make no gradients. "cross": each row has its turn; the
-        figures of a point are then those of rules fitted without the row, and what is handed out
-        is fitted to all rows. "auto": "cross" for rules on fewer than 5,000 rows.
+        Which rows measure the points. "split": some, from which no model or rule has learnt.
+        "cross": each row has its turn; the figures of a point are then those of rules fitted
+        without the row, and what is handed out is fitted to all rows. "auto": "cross" for rules on
+        fewer than 5,000 rows. These validation rows report, and pick the point for a bound; of
+        members they also choose which are on the front, and rules are chosen by out-of-fold
+        figures of the training rows.
     validation_fraction : float
-        Share of the rows that choose at a time; rules are made with about one over it models of
+        Share of the rows that measure at a time; rules are made with about one over it models of
         a kind, from 2 to 10.
     n_members : int, optional
         Members that explore the front together, each with an aim of its own: 26 rules, or 16
@@ -156,7 +160,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         Of trees only ``learning_rate``: 0.1, or 0.05 below 5,000 rows. None for "auto".
     patience : int, optional
         Of members: one stops after so many epochs, or rounds, without a better sum of error and
-        gaps.
+        gaps. They are counted from when it has arrived at its aim, after three fifths of the
+        training, so that strategies have their turn.
     n_estimators, max_depth : int, optional
         Of trees, as in XGBoost: at most 140 rounds of depth 6, or 160 of depth 3 below 5,000
         training rows; fewer where the loss of rows that do not learn stops falling. Members
@@ -186,13 +191,16 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         The place on the front that ``predict`` uses.
     mixture_ : dict from kind of model to share, or None
         Which models the rules share, and how much each of them counts, such as
-        ``{"boosting": 0.7, "linear": 0.3}``. None with ``search="inprocess"``.
+        ``{"boosting": 0.7, "linear": 0.3}``; a model of the user's goes by the name of its class.
+        None with ``search="inprocess"``.
     history_ : pandas.DataFrame or None
-        How the points of the front came about: a row per ``member`` and step of rules, epoch of
-        networks or round of trees (means of several from 300 on), in the columns of
-        :meth:`apfex.history.History.to_frame`. Losses are the expected error, or the cross-entropy
-        of models, and the gaps of soft decisions on the training rows; ``strategy`` is what
-        decided ("aim": the member's own aim; "bound": the bounds it has to keep).
+        What happened to every member, whether a point of the front comes from it or not: a row per
+        ``member`` and step of rules, epoch of networks or round of trees (means of several from
+        300 on), in those columns of :meth:`apfex.history.History.to_frame` that were measured.
+        Losses are the expected error, or the cross-entropy of models, and the gaps of soft
+        decisions on the training rows; ``strategy`` is what decided ("aim": the member's own aim,
+        "bound": bounds of its own).
+        ``member`` and ``epoch`` of a point say where and when it was archived.
     fitted_ : Fitted
         All of it as one record: front, encoder, classes, groups, history and features.
     classes_, n_features_in_, feature_names_in_
@@ -212,7 +220,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     count among the validation rows is left out of the gap, with a warning; if fewer than two
     groups are left, ``fit`` refuses. Columns that are constant, or missing throughout, are left
     out. A single row of a class is for training. A fitted classifier holds no rows, but counts of
-    those that chose its points, by group (for intervals at other confidences); so do its pickle
+    those that measured its points, by group (for intervals at other confidences); so do its pickle
     and the folder that ``save`` makes, from which :func:`apfex.load` has it back.
 
     Examples
@@ -362,11 +370,11 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     def mixture_(self) -> dict[str, float] | None:
         """Which models the rules share, and how much each counts; None without rules."""
         module = self.front_[0].module
-        return module.joint.mixture() if isinstance(module, RuleModel) else None
+        return module.joint.mixture() if isinstance(module, RuleModel | InitModel) else None
 
     @property
     def history_(self) -> pd.DataFrame | None:
-        """How the points of the front came about, step by step."""
+        """What happened to every member, step by step."""
         return self.fitted_.history
 
     def select(

@@ -87,6 +87,9 @@ def settings_for_rows(
     scoring = replace(_scoring_for(settings.scoring, rows.classes, favorable), class_weight=weight)
     threads = thread_count(n_jobs, len(rows.y))
     settings = replace(settings, scoring=scoring, n_threads=threads)
+    criteria = settings.criteria.for_label(favorable, len(rows.classes))
+    n_gaps = len(criteria.rates) * len(rows.groupings)  # none without groups
+    check_strategies(settings.strategies, 1 + n_gaps)
     if rows.crossing is None:
         warnings.warn(
             "sensitive_features is None and sensitive names no columns: the front is a single "
@@ -94,8 +97,6 @@ def settings_for_rows(
             stacklevel=3,
         )
         return replace(settings, criteria=Criteria(()), bounds={}, group_thresholds=False)
-    criteria = settings.criteria.for_label(favorable, len(rows.classes))
-    check_strategies(settings.strategies, 1 + len(criteria.rates) * len(rows.groupings))
     return replace(settings, criteria=criteria)
 
 
@@ -361,17 +362,21 @@ def _check_members(given: APFExClassifier, models: tuple[str, ...]) -> None:
 
 def read_bounds(max_gap: float | Mapping[str, float], names: Sequence[str]) -> dict[str, float]:
     """Bound of each criterion; a number is for all of them."""
+    given: dict[str, Any] = dict.fromkeys(names, max_gap)
     if isinstance(max_gap, Mapping):
-        bounds = {Criteria.short(name): float(bound) for name, bound in max_gap.items()}
-        unknown = sorted(set(bounds) - set(names))
+        given = {Criteria.short(str(name)): bound for name, bound in max_gap.items()}
+        unknown = sorted(set(given) - set(names))
         if unknown:
             raise ValueError(f"max_gap must name criteria of {list(names)}, got {unknown}.")
-    else:
-        bounds = dict.fromkeys(names, float(max_gap))
-    for name, bound in bounds.items():
+    for name, bound in given.items():
+        if isinstance(bound, bool | np.bool_) or not isinstance(bound, Real):
+            raise ValueError(
+                f"max_gap must be a number from 0 on, or a mapping from criteria to such numbers, "
+                f"got {bound!r} for {name!r}; give 0.05, or {{{name!r}: 0.05}}."
+            )
         if not bound >= 0:
             raise ValueError(f"max_gap must be at least 0, got {bound} for {name!r}.")
-    return bounds
+    return {name: float(bound) for name, bound in given.items()}
 
 
 def _check_choices(given: APFExClassifier) -> None:

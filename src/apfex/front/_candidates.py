@@ -60,6 +60,8 @@ class SearchResult:
         How the members came about, where that is recorded.
     objectives : sequence of str
         Names of the losses in the history.
+    per_record : int
+        Steps of rules, epochs or rounds that a record of the history is the mean of.
     inputs : Tensor or None
         Encoded validation rows, by which the probabilities of points are to be calibrated; None
         where that has been done.
@@ -70,6 +72,7 @@ class SearchResult:
     encoder: Encoder
     history: History | None = None
     objectives: Sequence[str] = ()
+    per_record: int = 1
     inputs: Tensor | None = None
 
 

@@ -117,7 +117,7 @@ def cross_fit(
         own = np.flatnonzero(folds != fold)
         weight = None if rows.sample_weight is None else rows.sample_weight[part[own]]
         given = {} if weight is None or weighting is None else {weighting: weight}
-        made = _seeded(clone(model), [seed, fold])
+        made = _seeded(_takes_categories(clone(model)), [seed, fold])
         found.append(_fit(made, _safe_indexing(X, own), rows.y[part[own]], rows.classes, given))
     return found
 
@@ -160,6 +160,16 @@ def _seeded(made: Any, seed: Sequence[int]) -> Any:
         if value is None and name.split("__")[-1] == "random_state"
     )
     return made.set_params(**{name: int(generator.integers(2**31)) for name in names})
+
+
+def _takes_categories(made: Any) -> Any:
+    """Let XGBoost split on categories, which it does if asked for alone."""
+    names = [
+        name
+        for name, value in _parameters(made).items()
+        if name.split("__")[-1] == "enable_categorical" and not value
+    ]
+    return made.set_params(**dict.fromkeys(names, True)) if names else made
 
 
 def _parameters(model: Any) -> dict[str, Any]:

@@ -101,8 +101,9 @@ def _search_networks(
         if settings.patience is not None:
             networks.take_best(settings.patience)
     objectives = ["cross-entropy", *settings.criteria.gap_names(rows.groupings)]
+    per_record = MemberSchedule.of(training.epochs).per_record
     return SearchResult(
-        networks.candidates, validation, encoder, trace, objectives, inputs=x_validation
+        networks.candidates, validation, encoder, trace, objectives, per_record, x_validation
     )
 
 
@@ -132,7 +133,7 @@ def _search_trees(
         reg_lambda=1.0,
     )
     with progress(settings.verbose, _ROUNDS, settings.figures) as show:
-        ensembles = _Ensembles(validation, settings, show)
+        ensembles = _Ensembles(validation, settings, show, schedule.arrive)
         boost_members(
             base,
             training,
@@ -145,7 +146,13 @@ def _search_trees(
         )
     objectives = ["cross-entropy", *settings.criteria.gap_names(rows.groupings)]
     return SearchResult(
-        ensembles.candidates, validation, encoder, gradient.trace, objectives, inputs=validating.x
+        ensembles.candidates,
+        validation,
+        encoder,
+        gradient.trace,
+        objectives,
+        schedule.per_record,
+        validating.x,
     )
 
 
@@ -162,15 +169,19 @@ class _Networks:
     ) -> None:
         self._population, self._x, self._settings = population, x, settings
         self._validation = validation
-        self._times = set(MemberSchedule.of(epochs).looks)
+        schedule = MemberSchedule.of(epochs)
+        self._times, self._arrived = set(schedule.looks), schedule.arrive
         self._times |= {0} if settings.init is not None else set()
         self._losses: list[np.ndarray] = []
         self.candidates: list[Candidate] = []
         self.best: list[float] = []
 
     def evaluate(self, epoch: int) -> Tensor | None:
-        """Take a snapshot, if it is time; with patience, tell error plus gaps of each member."""
-        patient = self._settings.patience is not None and epoch > 0
+        """Take a snapshot, if it is time; with patience, tell error plus gaps of each member.
+
+        Members lose no patience before they have arrived at their aims: the strategies come then.
+        """
+        patient = self._settings.patience is not None and epoch >= self._arrived
         if epoch not in self._times and not patient:
             return None
         found, evaluated = self._evaluate(np.full(self._population.n_members, epoch))
@@ -183,7 +194,7 @@ class _Networks:
 
     def take_best(self, patience: int) -> None:
         """Keep all members, now that each is back at its best epoch."""
-        best = 1 + np.argmin(self._losses, 0)
+        best = self._arrived + np.argmin(self._losses, 0)
         # Later than this a member had stopped, and was at its best already.
         self.candidates = [c for c in self.candidates if c.epoch <= best[c.member] + patience]
         self._keep(*self._evaluate(best))
@@ -202,8 +213,11 @@ class _Networks:
 class _Ensembles:
     """Evaluates all ensembles after every round, and keeps them as candidates."""
 
-    def __init__(self, validation: ValidationRows, settings: SearchSettings, show: Show) -> None:
+    def __init__(
+        self, validation: ValidationRows, settings: SearchSettings, show: Show, arrived: int
+    ) -> None:
         self._validation, self._settings, self._show = validation, settings, show
+        self._arrived = arrived
         self._losses: list[np.ndarray] = []
         self._going: Tensor | None = None
         self.candidates: list[Candidate] = []
@@ -217,17 +231,17 @@ class _Ensembles:
         return torch.zeros_like(scores).index_copy(0, going, found)
 
     def evaluate(self, members: BoostedMembers) -> Tensor | None:
-        """Keep what there is; with patience, tell which members go on."""
+        """Keep what there is; with patience, once they have arrived, tell which members go on."""
         rounds, kept = members.rounds.numpy(), members.without_scores()
         found, evaluated = evaluate_scores(
             members.validation_scores, rounds, self._validation, self._settings, kept
         )
         self.candidates += found
         self._show(int(rounds.max()), evaluated.best)
-        self._losses.append(evaluated.losses)
         patience = self._settings.patience
-        if patience is None:
+        if patience is None or rounds.max() < self._arrived:
             return None
+        self._losses.append(evaluated.losses)
         since = len(self._losses) - 1 - np.argmin(self._losses, 0)
         going = torch.from_numpy(since < patience)
         self._going = going if self._going is None else self._going & going

@@ -22,6 +22,8 @@ from apfex.front._rows import Rows
 _CHUNK = 2**14
 _ROUNDING = 1e-3
 """By how much the probabilities of a row may miss a sum of one."""
+_SURE, _FAR = 1 - 1e-6, 0.2
+"""A probability that leaves nothing open, and shares of labels that no model of them would have."""
 
 
 class LabelModel(Protocol):
@@ -149,21 +151,19 @@ class LogitsModel:
         On the CPU, in evaluation mode.
     columns : NumericColumns or InitColumns
         How it takes a table.
+    name : str
+        Class of the user's model.
 
     Examples
     --------
-    >>> model = LogitsModel(nn.Identity(), NumericColumns(("a",)))
+    >>> model = LogitsModel(nn.Identity(), NumericColumns(("a",)), "Identity")
     >>> model.probabilities([[0.0]])
     array([[0.5, 0.5]])
     """
 
     module: nn.Module
     columns: NumericColumns | InitColumns
-
-    @property
-    def name(self) -> str:
-        """Its class."""
-        return type(self.module).__name__
+    name: str
 
     def probabilities(self, X: Any) -> np.ndarray:
         """Probabilities of each class."""
@@ -182,10 +182,10 @@ def read_init(init: Any, rows: Rows) -> LabelModel:
     if isinstance(init, nn.Module):
         numbers = NumericColumns.of(rows.X)
         check_init_network(init, torch.from_numpy(numbers.transform(rows.X)), len(rows.classes))
-        return LogitsModel(copy.deepcopy(init).cpu().eval(), numbers)
+        return LogitsModel(copy.deepcopy(init).cpu().eval(), numbers, type(init).__name__)
     if is_xgboost(init):
         columns = InitColumns.of(rows.X)
-        return LogitsModel(read_init_trees(init, rows, columns), columns)
+        return LogitsModel(read_init_trees(init, rows, columns), columns, type(init).__name__)
     if hasattr(init, "predict_proba"):
         return read_estimator(init, rows)
     return _read_function(init, rows)
@@ -221,13 +221,30 @@ def _read_function(init: Callable[[Any], Any], rows: Rows) -> FunctionModel:
     sums = found.ndim == 1 or bool((np.abs(found.sum(1) - 1) < _ROUNDING).all())
     if is_share and sums:
         return FunctionModel(init, "probabilities", c)
-    if float(np.ptp(_softmax(found), axis=0).max()) < 1e-9:
-        raise ValueError(
-            f"init must return probabilities, or log-odds around 0, got scores from "
-            f"{found.min():g} to {found.max():g}, which are all sure of one class; give a function "
-            "that returns probabilities."
-        )
+    _check_log_odds(found, rows, name)
     return FunctionModel(init, "scores", c)
+
+
+def _check_log_odds(scores: np.ndarray, rows: Rows, name: str) -> None:
+    """Refuse scores that cannot be meant as log-odds: percentages, points, distances.
+
+    Those of a rare label may all be below 0, but then few rows have it.
+    """
+    p, weight = _softmax(scores), rows.sample_weight
+    shares = np.bincount(rows.y, weight, len(rows.classes))
+    odd = np.abs(np.average(p, axis=0, weights=weight) - shares / shares.sum()).max()
+    problem = None
+    if np.median(p.max(1)) > _SURE:
+        problem = "of which most are sure of a class beyond doubt"
+    elif (p >= p.max(1, keepdims=True)).all(0).any() and odd > _FAR:
+        problem = "which all speak for one class, though labels do not"
+    if problem is not None:
+        raise ValueError(
+            "init must return probabilities from 0 to 1, or log-odds (positive where the second "
+            f"class is likelier; of several classes logits), got scores from {scores.min():g} to "
+            f"{scores.max():g} from {name}, {problem}; divide percentages by 100, and turn other "
+            "scores into probabilities, for instance by CalibratedClassifierCV."
+        )
 
 
 def _values(function: Callable[[Any], Any], name: str, X: Any, n_classes: int) -> np.ndarray:

@@ -101,7 +101,8 @@ class ModelEncoder:
         """The label by the models, the group by trees."""
         types = self.table.feature_types
         trees = TreeLearner(self.table.trees(settings, n, seed), types, settings.n_folds)
-        return [LabelColumnsLearner(trees, self.table.n_inputs, len(self.models))]
+        kind = self.models[0].name
+        return [LabelColumnsLearner(trees, self.table.n_inputs, len(self.models), kind)]
 
     def init_model(self, joint: JointModel) -> InitModel:
         """The model in production, as it decides."""

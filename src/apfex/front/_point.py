@@ -46,7 +46,8 @@ class Point:
         Groups that lost favorable decisions against the most accurate point while no group
         gained any; empty where somebody gained.
     member, epoch : int
-        Where it comes from: the network or rule, and the epoch of its parameters.
+        Where it comes from: the network or rule, and the epoch (round of trees, step of rules) of
+        its parameters. The model that was given as ``init`` has member -1 and epoch 0 among rules.
     n_rows : int
         Validation rows, on which it was measured.
     module : nn.Module

@@ -251,9 +251,11 @@ class _JointFit:
         return together
 
     def at_rate(self, rules: Tensor, rows: Rows, part: np.ndarray) -> Tensor:
-        """Rules that choose the share asked for by all models together.
+        """Rules that choose the share asked for by all models together, on the validation rows.
 
-        Each model by itself is surer of its guesses, so that more of them are extreme.
+        Each model by itself is surer of its guesses, so that more of them are extreme; and all of
+        them are surer of rows that they have learnt from, so that a threshold set by training rows
+        would choose too few of the others.
         """
         q, rate = self.probabilities(rows, part), self.settings.positive_rate
         assert rate is not None
@@ -273,7 +275,7 @@ class _JointFit:
     def init_candidate(
         self, rows: Rows, part: np.ndarray, validation: ValidationRows
     ) -> list[Candidate]:
-        """The user's own model as it decides, if its gaps can be measured."""
+        """The user's own model as it decides, if its gaps can be measured; no member made it."""
         assert isinstance(self.encoder, ModelEncoder)
         model = self.encoder.init_model(self.model)
         scores = model(encode(self.encoder, rows, part, self.settings))
@@ -281,7 +283,7 @@ class _JointFit:
         found, _ = evaluate_scores(
             scores.unsqueeze(0), np.zeros(1, int), validation, self.settings, _InitMember(model)
         )
-        return [replace(candidate, stays=True) for candidate in found]
+        return [replace(candidate, member=-1, stays=True) for candidate in found]
 
     def decide(self, rules: Tensor, rows: Rows, part: np.ndarray) -> Tensor:
         """Decisions [b, n] on other rows."""

@@ -74,7 +74,7 @@ class Fitted:
     groups : Groups or None
         Those that thresholds differ by, without rows.
     history : pandas.DataFrame or None
-        How the rules of the front came about.
+        What happened to every member, step by step.
     features : Features
     """
 
@@ -98,7 +98,11 @@ class Fitted:
 def search_front(
     rows: Rows, settings: SearchSettings, features: Features, favorable: int, seed: int
 ) -> Fitted:
-    """Search a front: some rows make gradients, others choose; nothing else touches a choice.
+    """Search a front: training rows make models and rules, validation rows report.
+
+    Rules are chosen by out-of-fold figures of the training rows, members (models of their own) by
+    the validation rows, which for both pick the point for a bound and see to it that one within
+    the bounds stays.
 
     Parameters
     ----------
@@ -132,19 +136,19 @@ def search_front(
         classes=rows.classes,
         # which groups there are is needed, not who is in them
         groups=None if needed is None else needed.take(np.arange(0)),
-        history=_history_of(front, found),
+        history=_history_of(found),
         features=features,
     )
 
 
-def _history_of(front: Front, found: SearchResult) -> pd.DataFrame | None:
-    """How the points came about, member by member; steps count from 1."""
+def _history_of(found: SearchResult) -> pd.DataFrame | None:
+    """What happened, member by member; steps are those done, as the epochs of points are."""
     if found.history is None:
         return None
-    frame = found.history.to_frame(sorted({point.member for point in front}))
-    frame = frame.dropna(subset=["loss0"])  # steps that a member did not take
+    frame = found.history.to_frame().dropna(subset=["loss0"])  # steps that a member did not take
+    frame = frame.dropna(axis=1, how="all")  # what a search does not measure
     frame = frame.sort_values("member", kind="stable", ignore_index=True)
-    frame["step"] += 1
+    frame["step"] = (frame["step"] // found.history.window + 1) * found.per_record
     frame.attrs["objectives"] = list(found.objectives)
     return frame
 
@@ -249,9 +253,10 @@ def _is_dominated(candidate: Candidate, others: Sequence[Candidate]) -> bool:
 
 
 def _those_that_stay(candidates: Sequence[Candidate], settings: SearchSettings) -> list[Candidate]:
-    """The best one within the bounds, and the user's own model if there is room for two.
+    """The best ranked one within the bounds, and the user's own model if there is room for two.
 
-    Rather one that is within them by both measures: by the validation rows alone many are by luck.
+    Within them on the validation rows, which pick the point for a bound; rather one that is so by
+    its ranks, too: by the validation rows alone many are by luck.
     """
     limits = [settings.bounds.get(name, np.inf) for name in settings.criteria.names]
     usable = [c for c in candidates if not c.trivial and (c.values[1:] <= limits).all()]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from xgboost import Booster, DMatrix
 
-from apfex.models._joint_model import JointLearner
+from apfex.models._joint_model import JointLearner, kind_of
 from apfex.models._rows import JointRows, TrainingRows
 from apfex.models._stacked_mlp import StackedMLP
 from apfex.models._training import TrainingSettings, train_population
@@ -291,7 +291,7 @@ class ColumnsModel(nn.Module):
     def __init__(self, model: nn.Module, start: int, stop: int) -> None:
         super().__init__()
         self.model, self.start, self.stop = model, start, stop
-        self.kind = getattr(model, "kind", None)
+        self.kind = kind_of(model)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the outputs of the model."""

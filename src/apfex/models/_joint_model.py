@@ -53,10 +53,13 @@ class JointModel(nn.Module):
         self.shape = shape
 
     def mixture(self) -> dict[str, float]:
-        """Return how much each kind of model counts, by the names of ``model=``."""
+        """Return how much each kind of model counts, by the names of ``model=``.
+
+        A user's own model goes by the name of its class.
+        """
         shares: dict[str, float] = {}
         for weight, model in zip(self.weights, self.models, strict=True):
-            kind = _kind_of(model)
+            kind = kind_of(model)
             shares[kind] = shares.get(kind, 0.0) + weight
         return {kind: round(share, 4) for kind, share in shares.items()}
 
@@ -68,11 +71,22 @@ class JointModel(nn.Module):
         return joint if self.calibration is None else calibrate_joint(joint, self.calibration)
 
 
-def _kind_of(model: nn.Module) -> str:
-    """What ``model=`` calls a module: what it says itself, or by its layers."""
+def kind_of(model: nn.Module) -> str:
+    """What ``model=`` calls a module: what it says itself; of a network, by its layers.
+
+    Examples
+    --------
+    >>> kind_of(nn.Linear(2, 4)), kind_of(nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 4)))
+    ('linear', 'mlp')
+    """
     kind = getattr(model, "kind", None)
     if isinstance(kind, str):
         return kind
+    if not isinstance(model, nn.Linear | nn.Sequential):
+        raise TypeError(
+            "models must be linear layers, sequences of layers, or have a kind, got "
+            f"{type(model).__name__} without one."
+        )
     layers = [part for part in model.modules() if isinstance(part, nn.Linear)]
     return "linear" if len(layers) == 1 else "mlp"
 

@@ -35,6 +35,8 @@ class LabelColumnsModel(nn.Module):
         The group is told from the first inputs, as many as this.
     shape : pair of int
         k and c.
+    kind : str
+        Whose probabilities they are: the class of the user's model.
 
     Examples
     --------
@@ -45,9 +47,15 @@ class LabelColumnsModel(nn.Module):
     """
 
     def __init__(
-        self, start: int, group: Trees | None, n_features: int, shape: tuple[int, int]
+        self,
+        start: int,
+        group: Trees | None,
+        n_features: int,
+        shape: tuple[int, int],
+        kind: str = "model",
     ) -> None:
         super().__init__()
+        self.kind = kind
         self.start, self.group, self.n_features, self.shape = start, group, n_features, shape
 
     def forward(self, x: Tensor) -> Tensor:
@@ -73,6 +81,8 @@ class LabelColumnsLearner:
         The first inputs, which the trees see; after them come c probabilities for each model.
     n_models : int
         One for each fold, which did not learn from it; or one in all, which learnt from no row.
+    kind : str
+        Class of the user's model.
 
     Examples
     --------
@@ -90,6 +100,7 @@ class LabelColumnsLearner:
     trees: TreeLearner
     n_features: int
     n_models: int
+    kind: str = "model"
 
     @property
     def steps(self) -> int:
@@ -104,7 +115,7 @@ class LabelColumnsLearner:
         out_of_fold = torch.empty(len(x), k * c, dtype=x.dtype, device=x.device)
         for fold, group in enumerate(self.trees.fit_groups(own, on_step)):
             start = self.n_features + c * (fold % self.n_models)
-            models.append(LabelColumnsModel(start, group, self.n_features, rows.shape))
+            models.append(LabelColumnsModel(start, group, self.n_features, rows.shape, self.kind))
             chosen = rows.folds == fold
             out_of_fold[chosen] = models[-1](x[chosen]).exp()
         return models, out_of_fold

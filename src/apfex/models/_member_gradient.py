@@ -69,6 +69,11 @@ class MemberSchedule:
         """Rounds after which members are archived: after arriving, and after every window."""
         return tuple(range(self.arrive, self.rounds + 1, self.window))
 
+    @property
+    def per_record(self) -> int:
+        """Rounds of which the trace has the means; 1 up to 300 rounds."""
+        return -(-self.rounds // _MOST_RECORDS)
+
 
 @final
 class MemberGradient:
@@ -125,7 +130,7 @@ class MemberGradient:
         seed: int = 0,
     ) -> None:
         self._schedule, self._per_round, self._steps = schedule, per_round, 0
-        together = per_round * -(-schedule.rounds // _MOST_RECORDS)
+        together = per_round * schedule.per_record
         self._explorer = Explorer(
             aims, strategies, schedule.window * per_round, seed, together, _INTEGRAL
         )

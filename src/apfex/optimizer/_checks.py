@@ -13,12 +13,13 @@ from apfex.constraints import Constraint
 from apfex.strategies import (
     AdaptiveWeighting,
     EqualWeights,
+    FixedWeights,
     SetSampling,
     SmoothTchebycheff,
     Strategy,
 )
 
-_ONE_PASS = (AdaptiveWeighting, EqualWeights, SetSampling, SmoothTchebycheff)
+_ONE_PASS = (AdaptiveWeighting, EqualWeights, FixedWeights, SetSampling, SmoothTchebycheff)
 """Strategies that never ask for a Gramian: one backward pass is all they need."""
 
 

@@ -63,11 +63,16 @@ def _model_to_dict(model: LabelModel, writer: ModuleWriter) -> dict[str, Any]:
     if isinstance(model, FunctionModel):
         return {"is": "function", "name": model.name, "gives": model.gives}
     assert isinstance(model, LogitsModel)
-    place, columns = writer.add(model.module), model.columns
-    if isinstance(columns, NumericColumns):
-        return {"is": "logits", "model": place, "names": list(columns.names), "levels": None}
-    levels = pack({at: list(found) for at, found in columns.levels.items()}, "categories of X")
-    return {"is": "logits", "model": place, "names": list(columns.names), "levels": levels}
+    levels, columns = None, model.columns
+    if not isinstance(columns, NumericColumns):
+        levels = pack({at: list(found) for at, found in columns.levels.items()}, "categories of X")
+    return {
+        "is": "logits",
+        "model": writer.add(model.module),
+        "class": model.name,
+        "names": list(columns.names),
+        "levels": levels,
+    }
 
 
 def _dump(model: EstimatorModel) -> bytes:
@@ -154,10 +159,10 @@ def _model(
     user: UserModels,
 ) -> LabelModel:
     if one["is"] == "logits":
-        if one["levels"] is None:
-            return LogitsModel(module(one["model"]), NumericColumns(tuple(one["names"])))
-        columns = InitColumns(list(one["names"]), unpack(one["levels"]))
-        return LogitsModel(module(one["model"]), columns)
+        columns = NumericColumns(tuple(one["names"]))
+        if one["levels"] is not None:
+            columns = InitColumns(list(one["names"]), unpack(one["levels"]))
+        return LogitsModel(module(one["model"]), columns, str(one["class"]))
     if one["is"] == "function":
         if user.init is None:
             raise ValueError(

@@ -100,7 +100,9 @@ class ModuleWriter:
             return {"is": "joint trees", "label": label, "group": group, "shape": shape}
         if isinstance(module, LabelColumnsModel):
             group = None if module.group is None else self.add(module.group)
-            given = {name: getattr(module, name) for name in ("start", "n_features", "shape")}
+            given = {
+                name: getattr(module, name) for name in ("start", "n_features", "shape", "kind")
+            }
             return {"is": "label columns", "group": group, **given}
         if isinstance(module, InitModel):
             given = {"start": module.start, "decided": module.decided}
@@ -175,7 +177,7 @@ def _build(
     if kind == "label columns":
         group = None if one["group"] is None else part(one["group"])
         start, width = int(one["start"]), int(one["n_features"])
-        return LabelColumnsModel(start, group, width, _pair(one["shape"]))
+        return LabelColumnsModel(start, group, width, _pair(one["shape"]), str(one["kind"]))
     if kind == "init":
         decided = None if one["decided"] is None else int(one["decided"])
         return InitModel(part(one["joint"]), int(one["start"]), decided)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import math
 from collections.abc import Callable, Collection, Mapping
@@ -11,7 +12,15 @@ from typing import Any, NamedTuple, NoReturn, final
 import numpy as np
 import pandas as pd
 
+from apfex import strategies
+
 _PLAIN = (type(None), bool, int, str)
+_STRATEGIES: dict[str, Any] = {
+    name: kind
+    for name, kind in vars(strategies).items()
+    if name in strategies.__all__ and dataclasses.is_dataclass(kind) and hasattr(kind, "decide")
+}
+"""Those of this package, which are values with settings."""
 
 
 class _Form(NamedTuple):
@@ -29,7 +38,8 @@ def pack(value: Any, where: str = "value") -> Any:
     ----------
     value : None, bool, int, float, str, bytes, Decimal, date, list, tuple, dict, numpy or pandas
         Numpy's scalars and arrays keep their types; of pandas timestamps, timedeltas, periods,
-        intervals, missing values and indexes are known. Also NaN and infinities.
+        intervals, missing values and indexes are known. Also NaN and infinities, and the
+        strategies of this package with plain settings.
     where : str
         What the value is, for messages.
 
@@ -59,6 +69,9 @@ def pack(value: Any, where: str = "value") -> Any:
     if type(value) is dict:
         pairs = [[pack(key, where), pack(part, f"{where}[{key!r}]")] for key, part in value.items()]
         return {"is": "dict", "value": pairs}
+    if type(value) in _STRATEGIES.values():
+        given = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {"is": "strategy", "value": [type(value).__name__, pack(given, where)]}
     if isinstance(value, np.ndarray):
         return {"is": "array", "value": _write_array(value, where)}
     if isinstance(value, pd.Index):
@@ -166,6 +179,8 @@ def _unpack(stored: Any) -> Any:
         return tuple(_unpack(value))
     if name == "dict":
         return {_unpack(key): _unpack(part) for key, part in value}
+    if name == "strategy":
+        return _STRATEGIES[value[0]](**_unpack(value[1]))
     if name in ("array", "scalar"):
         array = _read_array(*value)
         return array if name == "array" else array[()]

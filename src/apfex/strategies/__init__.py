@@ -9,6 +9,7 @@ from apfex.strategies._base import Decision, StepView, Strategy
 from apfex.strategies._cagrad import CAGrad
 from apfex.strategies._cone import ConeProjection, active_min_norm, direction_length
 from apfex.strategies._equal_and_mgda import MGDA, EqualWeights
+from apfex.strategies._fixed import FixedWeights
 from apfex.strategies._named import (
     STRATEGIES,
     check_strategies,
@@ -31,6 +32,7 @@ __all__ = [
     "ConeProjection",
     "Decision",
     "EqualWeights",
+    "FixedWeights",
     "PCGrad",
     "SetSampling",
     "SmoothTchebycheff",

@@ -46,10 +46,24 @@ function stretches(steps, names) {
   });
   return found;
 }
+/* The step after which the point was archived: what comes later is not its history. */
+function archiveMark(step, steps, { x, box }) {
+  const at = x(Math.min(Math.max(step, steps[0]), steps[steps.length - 1]));
+  const told = `archived after step ${count(step)}`;
+  return svg("line", { class: "archived", x1: at, x2: at, y1: box.top, y2: box.bottom }, svg("title", {}, told));
+}
 function plotHistory(width) {
   const { members, objectives } = D.history;
-  const origin = isFront && current().validation.member;
-  const own = members.find(({ member }) => member === origin) || members[0];
+  const { member: origin, epoch } = current().validation;
+  if (origin < 0) {
+    $("history-plot").replaceChildren();
+    $("history-legend").replaceChildren();
+    $("history-about").textContent = "This point is the model that was given, as it is: it has no training curves here.";
+    return;
+  }
+  const found = members.find(({ member }) => member === origin);
+  const own = found || members[0];
+  const archived = found && known(epoch);
   const kinds = [...new Set(members.flatMap(({ strategy }) => strategy || []))];
   const bands = own.strategy ? stretches(own.step, own.strategy) : [];
   const band = ({ x, box }) =>
@@ -60,7 +74,8 @@ function plotHistory(width) {
     });
   const panel = (lines, y) => {
     const label = `${y} over ${count(own.step[own.step.length - 1])} steps`;
-    return linePlot(width, 200, own.step, lines, { x: "step", y, label }, band);
+    const extra = (plot) => [...band(plot), archived && archiveMark(epoch, own.step, plot)];
+    return linePlot(width, 200, own.step, lines, { x: "step", y, label }, extra);
   };
   const each = (columns) => columns.map((values, k) => ({ values, css: `l${k % 6}` }));
   $("history-plot").replaceChildren(
@@ -76,10 +91,11 @@ function plotHistory(width) {
       ...kinds.map((name, k) => [field(k), nameNode(name)]),
     ]),
   );
-  const which = members.length > 1 ? ` Shown is member ${own.member}, from which the point comes.` : "";
+  const which = found && members.length > 1 ? ` Shown is member ${own.member}, from which the point comes.` : "";
+  const when = archived ? ` The upright line is where the point was archived, after step ${count(epoch)}: what comes later is not its history.` : "";
   const band_is = kinds.length ? "; the band is the strategy at work" : "; no strategy switches: the weights are fixed";
   $("history-about").textContent =
-    `Length of the combined gradient, losses and weights, step by step${band_is}.${which}`;
+    `Length of the combined gradient, losses and weights, step by step${band_is}.${which}${when}`;
 }
 function startHistory() {
   if (!D.history) return;
