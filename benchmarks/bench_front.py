@@ -34,11 +34,11 @@ attributes are not among the inputs, except in tables "with attributes".
 Seeds 0 to 9 are quoted. Development uses seeds from 100 on.
 
 **Points.** A method hands out at most 16 points for a problem, and all of them count. Ours are the
-points of ``APFExClassifier(criteria=...).front_``, 16 for each criterion by default. A rival with a bound on the gap
-is asked for the 16 bounds of ``LADDER`` (``rivals/common.py``). One that trains a model or more for
-every point has fewer: ExponentiatedGradient 4 bounds, networks 8 weights and the plain model;
-GridSearch hands out up to 16 of its grid. For "both" a rival that takes one criterion at a time is
-given the union of its points for dp and for tpr, as many as ours. Where folds are
+points of ``APFExClassifier(criteria=...).front_``, 16 for each criterion by default. A rival with a
+bound on the gap is asked for the 16 bounds of ``LADDER`` (``rivals/common.py``). One that trains a
+model or more for every point has fewer: ExponentiatedGradient 4 bounds, networks 8 weights and the
+plain model; GridSearch hands out up to 16 of its grid. For "both" a rival that takes one criterion
+at a time is given the union of its points for dp and for tpr, as many as ours. Where folds are
 pooled, points are matched by the bound or weight that was asked for; ours, and those of a grid, by
 their place along the front (ours for "both": so that the error and gaps that the fronts themselves
 show are nearest in all, one to one).

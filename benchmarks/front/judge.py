@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from rivals.common import Handed, n_allowed
+from scipy.optimize import linear_sum_assignment
 
 from apfex.front import hypervolume
 from front.made import MIXTURES, best_values
