@@ -43,8 +43,8 @@ def rate_rows(q, rate, parents):
     return members / members.sum(1, keepdims=True)
 
 
-def least(q, rates, *, bounds=None, weights=None, groupings=None):
-    """Least expected error within bounds, or plus weighted gaps: a linear programme over all rows.
+def least(q, rates, *, bounds, groupings=None):
+    """Least expected error within bounds: a linear programme over all rows.
 
     Its variables are the decisions, and for each gap the lowest rate and the gap itself.
     """
@@ -53,8 +53,6 @@ def least(q, rates, *, bounds=None, weights=None, groupings=None):
     groupings = [np.arange(k)] if groupings is None else groupings
     gaps = [(rate, parents) for parents in groupings for rate in rates]
     cost = np.concatenate([(1 - 2 * eta) / n, np.zeros(2 * len(gaps))])
-    if weights is not None:
-        cost[n + 1 :: 2] = weights
     tables = []
     for place, (rate, parents) in enumerate(gaps):
         above = rate_rows(q, rate, parents)
@@ -62,9 +60,8 @@ def least(q, rates, *, bounds=None, weights=None, groupings=None):
         low[:, 2 * place] = 1.0
         high[:, 2 * place : 2 * place + 2] = -1.0
         tables += [np.hstack([-above, low]), np.hstack([above, high])]
-    widest = np.full(len(gaps), np.inf) if bounds is None else np.array(bounds)
     limits = [(0, 1)] * n
-    for bound in widest:
+    for bound in bounds:
         limits += [(0, 1), (0, bound)]
     table = np.vstack(tables)
     found = linprog(cost, table, np.zeros(len(table)), bounds=limits, method="highs")
@@ -72,14 +69,14 @@ def least(q, rates, *, bounds=None, weights=None, groupings=None):
     return float(found.fun + eta.mean())
 
 
-def follow(problem, bounds, weights=None, steps=150, softness=0.002):
+def follow(problem, bounds, steps=150, softness=0.002):
     """Prices after so many steps on decisions that harden, as in a search."""
     bounds = torch.tensor(bounds, dtype=torch.float64)
     prices = Prices(problem.q, (len(bounds), len(problem.start)), problem.rates, problem.parents)
     for step in range(steps):
         wide = 0.2 * (softness / 0.2) ** min(1.0, step / (0.6 * steps))
         soft = problem.decide(problem.rules(prices.moves(ahead=True)), wide)
-        prices.step(soft.counts, problem.near(soft), bounds, weights)
+        prices.step(soft.counts, problem.near(soft), bounds)
     return prices
 
 
@@ -123,54 +120,12 @@ def test_bounds_of_two_groupings_are_kept_at_once():
     assert gaps[1, 0] > 0.05  # what is not asked for is not paid for
 
 
-@pytest.mark.parametrize(("k", "rates"), [(2, ("dp",)), (4, ("tpr",)), (3, ("dp", "tpr"))])
-def test_weighted_prices_reach_the_least_objective(k, rates):
-    predictions = make_predictions(n=1200, k=k, seed=k)
-    problem, q = expected_problem(predictions, rates), predictions.probabilities.numpy()
-    weights = torch.tensor([[0.0, 0.0], [0.03, 0.1], [0.2, 0.02], [2.0, 2.0]]).double()
-    weights = weights[:, : len(rates)]
-    prices = follow(problem, [[inf] * len(rates)] * 4, weights)
-    error, gaps = hard(problem, problem.rules(prices.moves()))
-    assert (prices.of_gaps <= weights + 1e-9).all()
-    for place, own in enumerate(weights):
-        found = float(error[place] + (own * gaps[place]).sum())
-        allowed = 1e-3 + 0.005 * float(own.sum())  # a gap is a whole number of rows
-        assert found <= least(q, rates, weights=own.tolist()) + allowed
-        assert found >= least(q, rates, weights=own.tolist()) - 1e-9
-
-
-@given(st.integers(0, 10_000), st.integers(2, 6), st.sampled_from([0.05, 0.4, 5.0]))
-@settings(max_examples=40, deadline=None)
-def test_weighted_prices_are_the_nearest_that_the_weight_allows(seed, g, weight):
-    """Against a general solver, with the rise and the fall of every price as its variables."""
-    reached, pace = drawn(seed, g)
-    bounds, weights = torch.tensor([[inf], [weight]], dtype=torch.float64)
-    found = _settle(reached, pace, bounds, weights)
-    assert abs(float(found.sum())) < 1e-9
-    assert float(found.clamp_min(0).sum()) <= weight + 1e-9
-    aim, metric = (reached * pace).numpy(), pace.numpy()
-    oracle = minimize(
-        lambda v: ((v[:g] - v[g:] - aim) ** 2 / metric).sum() / 2,
-        np.full(2 * g, weight / g / 2),
-        method="SLSQP",
-        bounds=[(0, None)] * (2 * g),
-        constraints=[
-            {"type": "eq", "fun": lambda v: v[:g].sum() - v[g:].sum()},
-            {"type": "ineq", "fun": lambda v: weight - v[:g].sum()},
-        ],
-        options={"ftol": 1e-14, "maxiter": 500},
-    )
-    ours = ((found.numpy() - aim) ** 2 / metric).sum() / 2
-    assert ours <= oracle.fun + 1e-6
-    assert found.numpy() == pytest.approx(oracle.x[:g] - oracle.x[g:], abs=2e-3)
-
-
 @given(st.integers(0, 10_000), st.integers(1, 6), st.sampled_from([0.0, 0.3, 1.0, 9.0]))
 @settings(max_examples=40, deadline=None)
 def test_bounded_prices_are_the_nearest_beside_what_the_bound_costs(seed, g, bound):
     """Against a general solver: the bound costs as much for every unit of rise and of fall."""
     reached, pace = drawn(seed, g)
-    found = _settle(reached, pace, torch.tensor([bound]).double(), None)
+    found = _settle(reached, pace, torch.tensor([bound]).double())
     assert abs(float(found.sum())) < 1e-9
     aim, metric = (reached * pace).numpy(), pace.numpy()
 
@@ -198,16 +153,16 @@ def drawn(seed, g):
     return reached, 0.2 + torch.rand(g, generator=generator).double()
 
 
-def test_no_bound_and_no_weight_is_no_price():
+def test_no_bound_is_no_price():
     reached, pace = drawn(1, 5)
-    assert not _settle(reached, pace, torch.tensor([inf]).double(), None).any()
-    within = _settle(reached, pace, torch.tensor([9.0]).double(), None)
+    assert not _settle(reached, pace, torch.tensor([inf]).double()).any()
+    within = _settle(reached, pace, torch.tensor([9.0]).double())
     torch.testing.assert_close(within, torch.zeros(5).double(), rtol=0, atol=1e-12)
 
 
 def test_what_nobody_can_reach_is_priced_no_higher_than_the_most():
     reached, pace = 1e6 * drawn(2, 5)[0], drawn(2, 5)[1]
-    found = _settle(reached, pace, torch.zeros(1).double(), None)
+    found = _settle(reached, pace, torch.zeros(1).double())
     assert float(found.clamp_min(0).sum()) == pytest.approx(_MOST)
     assert abs(float(found.sum())) < 1e-6
 

@@ -25,11 +25,11 @@ _TINY = 1e-30
 class Prices:
     """What it is worth to decide for a member of each group, so that rates come together.
 
-    The least error plus weighted gaps, over *all* decisions, is a saddle: prices go up for groups
-    whose rate is low and down for those whose rate is high, within what the weight of the gap
-    allows, and decisions follow the prices. In the prices alone the problem is convex, its slope
-    is the rate itself, and its solution is the optimum of the linear programme that has a variable
-    for every row (LinearPost, Xian and Zhao 2024), for all members in one pass.
+    The least error within bounds on the gaps, over *all* decisions, is a saddle: prices go up for
+    groups whose rate is low and down for those whose rate is high, as long as they are further
+    apart than the bound, and decisions follow the prices. In the prices alone the problem is
+    convex, its slope is the rate itself, and its solution is the optimum of the linear programme
+    that has a variable for every row (LinearPost, Xian and Zhao 2024), for all members in one pass.
 
     Parameters
     ----------
@@ -44,10 +44,9 @@ class Prices:
     Notes
     -----
     Each step is a proximal gradient step with momentum (Beck and Teboulle 2009) in units of how
-    many rows of a group are near the threshold, which bounds the curvature: prices of a weighted
-    gap are projected to those that sum to zero and of which the positive ones sum to at most the
-    weight; of a bounded gap, those of groups that keep within the bound fall to zero. Rates that
-    are no sums of decisions (``ppv``) are priced by their slopes.
+    many rows of a group are near the threshold, which bounds the curvature. Prices of a gap sum to
+    zero; those of groups that keep within the bound fall to zero. Rates that are no sums of
+    decisions (``ppv``) are priced by their slopes.
 
     Examples
     --------
@@ -96,13 +95,7 @@ class Prices:
         """Forget the momentum: what is asked for has changed."""
         self._ahead, self._momentum, self._steps = list(self._values), 1.0, 0
 
-    def step(
-        self,
-        counts: Sequence[Tensor],
-        near: Sequence[Tensor],
-        bounds: Tensor,
-        weights: Tensor | None = None,
-    ) -> None:
+    def step(self, counts: Sequence[Tensor], near: Sequence[Tensor], bounds: Tensor) -> None:
         """Move the prices by what decisions ahead (:meth:`moves`) came to.
 
         Parameters
@@ -112,9 +105,7 @@ class Prices:
         near : the same, of shape [b, j, groups, 2]
             As of :meth:`RuleProblem.near`.
         bounds : Tensor of shape [b, a * r]
-            Largest gaps, in each class; ``inf`` for a gap that has none.
-        weights : Tensor of shape [b, a * r], optional
-            Beside the error, of the gap in each class, where there is no bound; 0 by default.
+            Largest gaps, in each class; ``inf`` for a gap that has none, whose prices are zero.
         """
         r = len(self._numerators)
         later = (1 + (1 + 4 * self._momentum**2) ** 0.5) / 2
@@ -122,7 +113,6 @@ class Prices:
         for place, (found, close) in enumerate(zip(counts, near, strict=True)):
             own = slice(place * r, place * r + r)
             bound = bounds[:, None, own, None].to(found)
-            weight = None if weights is None else weights[:, None, own, None].to(found)
             rates, slopes = self._rates(found)
             curvature = (close.unsqueeze(2) * slopes.square()).sum(-1)  # [b, j, r, groups]
             least = _LEAST_DENSITY * slopes.abs().amax(-1)
@@ -130,7 +120,7 @@ class Prices:
             pace = torch.where(curvature > 0, 1 / curvature.clamp_min(_TINY), 0.0)
             reached = self._ahead[place] * curvature - rates
             before = self._values[place]
-            self._values[place] = now = _settle(reached, pace, bound, weight)
+            self._values[place] = now = _settle(reached, pace, bound)
             self._ahead[place] = now + share * (now - before)
             self._slopes[place] = slopes
         self._momentum, self._steps = later, self._steps + 1
@@ -149,32 +139,17 @@ class Prices:
         return rates, torch.where(known.unsqueeze(-1), slopes, 0.0)
 
 
-def _settle(reached: Tensor, pace: Tensor, bounds: Tensor, weights: Tensor | None) -> Tensor:
-    """Prices [..., g] nearest to ``reached`` times ``pace`` that the aim allows.
+def _settle(reached: Tensor, pace: Tensor, bounds: Tensor) -> Tensor:
+    """Prices [..., g] nearest to ``reached`` times ``pace`` that the bound allows.
 
-    Squares of what they are moved by count over the pace. All sum to zero. With a bound, prices are
-    zero for groups whose ``reached`` is within half of it from the middle, and others give way by
-    as much; without one, the positive ones sum to at most the weight.
+    Squares of what they are moved by count over the pace. All sum to zero; they are zero for groups
+    whose ``reached`` is within half of the bound from the middle, and others give way by as much.
     """
     middle = _middle(reached, pace, bounds.nan_to_num(posinf=0.0) / 2)
     lowest, highest = middle - bounds / 2, middle + bounds / 2
-    if weights is not None:
-        free = bounds.isinf()
-        low, high = -_threshold(-reached, pace, weights), _threshold(reached, pace, weights)
-        lowest = torch.where(free, torch.minimum(middle, low), lowest)
-        highest = torch.where(free, torch.maximum(middle, high), highest)
     found = pace * ((reached - highest).clamp_min(0) - (lowest - reached).clamp_min(0))
     total = found.clamp_min(0).sum(-1, keepdim=True)
     return found * (_MOST / total.clamp_min(_MOST))
-
-
-def _threshold(reached: Tensor, pace: Tensor, total: Tensor) -> Tensor:
-    """Where what is above it, times the pace, sums to a total: [..., 1]."""
-    ranked, order = reached.sort(-1, descending=True)
-    paces = pace.expand_as(reached).gather(-1, order)
-    sums, widths = (paces * ranked).cumsum(-1), paces.cumsum(-1)
-    each = (sums - total) / widths.clamp_min(_TINY)
-    return torch.where(widths > 0, each, -torch.inf).amax(-1, keepdim=True)
 
 
 def _middle(reached: Tensor, pace: Tensor, half: Tensor) -> Tensor:
