@@ -86,19 +86,20 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     include_sensitive : bool
         Whether the sensitive attributes are inputs of the model.
     scoring : {"accuracy", "balanced_accuracy"} or name of a scorer
-        What points are ranked by. "balanced_accuracy" also leads the search of rules, so that a
-        rare label counts as much as a frequent one. Any other scorer of scikit-learn that uses
+        What points are ranked by. "balanced_accuracy" also leads the search, so that a rare
+        label counts as much as a frequent one. Any other scorer of scikit-learn that uses
         decisions, such as "f1", only ranks.
     cost_matrix : matrix of shape [c, c], optional
         What it costs to decide for the class of a column where the label is that of the row, in
         the order of ``classes_``: points are ranked by the mean cost, and rules fitted by it.
     class_weight : "balanced" or mapping from label to weight, optional
-        How much an error on a row of each label counts when rules are fitted, as in scikit-learn:
+        How much an error on a row of each label counts when rules are fitted, or in the
+        cross-entropy of members, as in scikit-learn:
         "balanced" is inversely proportional to how frequent a label is, a label that is not
         named counts 1. Points are still ranked by ``scoring``, such as "f1", and gaps are those
         of the rows as they are; ``scoring="balanced_accuracy"`` and ``cost_matrix`` do both, and
         do not go with it. Probabilities stay calibrated: what an error costs is a matter of the
-        rule, and models that had learnt from weighted rows would count it twice.
+        rule, and models below it that had learnt from weighted rows would count it twice.
     selection_rate : float, optional
         Of two classes: the share of rows that get the favorable label, the same at every point. It
         is exact on the rows that set it: the validation rows, which models have not learnt from,
