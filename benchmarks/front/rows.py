@@ -58,7 +58,9 @@ class Row:
         return float(np.mean([told[field] for told in found])) if found else 0.0
 
 
-def rows_of(records: Mapping[Run, Record], table: str, asked: Iterable[Run] = ()) -> dict[str, Row]:
+def rows_of(
+    records: Mapping[Run, Record], table: str, asked: Iterable[Run] = ()
+) -> dict[str, Row]:
     """Every method that was run on a table, of all runs that were asked for."""
     found: dict[str, list[Record]] = defaultdict(list)
     for run, record in records.items():

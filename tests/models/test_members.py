@@ -182,7 +182,11 @@ def test_every_strategy_trains_networks(name, c):
     assert set(frame.query("step < 12")["strategy"]) == {"aim"}
     exploring = frame.query("step >= 12")
     assert (exploring.query("member == 0")["strategy"] == "aim").all()  # nothing to choose from
-    assert "aim" not in set(exploring.query("member > 0")["strategy"])
+    # MGDA gives all to a gap that is not aimed at: its gradient is 0, and the aim decides
+    least = 2 if name == "mgda" else 1
+    choosing = [member for member in range(6) if (aims.weights[member] > 0).sum() >= least]
+    assert len(choosing) >= 2
+    assert "aim" not in set(exploring[exploring["member"].isin(choosing)]["strategy"])
     assert frame[["loss0", "loss1", "weight2", "direction_norm", "omega"]].notna().to_numpy().all()
 
 

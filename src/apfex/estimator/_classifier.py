@@ -124,8 +124,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         What decides where members go once they have arrived at their aims: "switch" (the paper's
         rule, the default), its parts "pcp", "aw" and "pss", "fixed" (the aims alone),
         "tchebycheff", "mgda", "cagrad", "pcgrad", "upgrad", or a strategy of
-        :mod:`apfex.strategies`, such as ``FixedWeights((1, 2))``; several share the members. ``max_gap`` takes part in the search,
-        too: some members are bent towards it by the constraint step of the paper's Algorithm 1.
+        :mod:`apfex.strategies`, such as ``FixedWeights((1, 2))``; several share the members.
+        ``max_gap`` takes part in the search, too: some members keep within it, rules by prices,
+        models by the constraint step of the paper's Algorithm 1.
     init : fitted model, or function, optional
         The front around the model in production, which is not fitted again: a classifier with
         ``predict_proba``, a ``Pipeline``, an XGBoost model, an ``nn.Module`` with logits as
@@ -198,9 +199,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         ``member`` and step of rules, epoch of networks or round of trees (means of several from
         300 on), in those columns of :meth:`apfex.history.History.to_frame` that were measured.
         Losses are the expected error, or the cross-entropy of models, and the gaps of soft
-        decisions on the training rows; ``strategy`` is what decided ("aim": the member's own aim,
-        "bound": bounds of its own).
-        ``member`` and ``epoch`` of a point say where and when it was archived.
+        decisions on the training rows; ``strategy`` is what decided ("aim": the member's own aim;
+        "bound": the bounds it has to keep). ``member`` and ``epoch`` of a point say where and when
+        it was archived.
     fitted_ : Fitted
         All of it as one record: front, encoder, classes, groups, history and features.
     classes_, n_features_in_, feature_names_in_
