@@ -305,7 +305,9 @@ def test_members_of_a_search_keep_their_bounds_by_what_they_decide_in_truth(dtyp
         assert (error >= plain - 1e-6).all()
     q = predictions.probabilities.double().numpy()
     for place, bound in enumerate(bounds):
-        assert float(ends[-1][0][place]) == pytest.approx(least(q, aims.rates, bounds=bound), abs=2e-3)
+        assert float(ends[-1][0][place]) == pytest.approx(
+            least(q, aims.rates, bounds=bound), abs=2e-3
+        )
 
 
 def test_members_with_bounds_have_no_part_in_what_others_find():
