@@ -584,8 +584,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         -----
         Networks and linear models give the scores of ``decision_function`` up to 1e-9; trees, and
         modules of yours, which count in float32, up to 1e-4. Modules of a class of your own, and
-        fronts around a classifier or a function of yours, are refused. Needs the package onnx:
-        ``pip install "apfex[onnx]"``.
+        rules on top of a model of yours (``init`` of any kind, or a classifier as ``model``), are
+        refused. Needs the package onnx: ``pip install "apfex[onnx]"``.
         """
         check_is_fitted(self, "front_")
         return export_onnx(self.fitted_, self.point_, path, overwrite=overwrite)
