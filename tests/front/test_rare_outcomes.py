@@ -1,5 +1,7 @@
 """One positive in a hundred: a front that is not trivial, whatever says that positives matter."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ import torch
 from tests.estimator.tables import DATA, quick, shared
 
 from apfex import APFExClassifier
-from apfex.front import Scoring
+from apfex.front import Front, Scoring, UnmetBoundWarning
 
 N = 20_000
 
@@ -47,6 +49,50 @@ def test_the_front_is_not_trivial(asked):
     assert decided[Y == 1].mean() > 1.5 * decided[Y == 0].mean()
 
 
+@pytest.mark.parametrize("model", ["linear", "mlp", "boosting"])
+@pytest.mark.parametrize("asked", ["balanced accuracy", "class weights"])
+def test_members_are_not_trivial_either(asked, model):
+    clf = APFExClassifier(
+        model=model, search="inprocess", n_members=4, n_estimators=25, max_gap=1.0, random_state=0
+    )
+    clf.set_params(epochs=8, **ASKED[asked]).fit(X, Y, sensitive_features=GROUP)
+    decided = clf.at(0).predict(X)
+    assert 0.005 < decided.mean() < 0.5
+    assert decided[Y == 1].mean() > 0.3
+    assert clf.predict_proba(X)[:, 1].mean() == pytest.approx(Y.mean(), abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [
+        (
+            {},
+            r"another scoring: 'balanced_accuracy', class_weight, a cost_matrix or a selection_ra",
+        ),
+        ({"search": "inprocess"}, r"a selection_rate \(with search=postprocess\)\.$"),
+        ({"scoring": "balanced_accuracy"}, r"label\. Use a selection_rate, other inputs, or more"),
+        (
+            {"scoring": "balanced_accuracy", "search": "inprocess"},
+            r"label\. Use search='postprocess', which also takes a cost_matrix or a selection_rate",
+        ),
+    ],
+    ids=str,
+)
+def test_the_advice_is_none_that_was_followed_or_is_refused(given, advice):
+    clf = APFExClassifier(
+        model="linear", n_members=4, epochs=2, max_gap=1.0, random_state=0, **given
+    )
+    clf.fit(DATA.X, DATA.y, sensitive_features=DATA.sensitive)
+    front = Front(
+        [replace(point, trivial=True) for point in clf.front_],
+        clf.front_.by,
+        constant_error=clf.front_.constant_error,
+        constant_label=0,
+    )
+    with pytest.warns(UnmetBoundWarning, match=advice):
+        front.first_choice({"dp": 0.0})
+
+
 class TestClassWeight:
     def test_it_is_what_an_error_on_a_label_costs(self):
         shares = torch.tensor([0.9, 0.1])
@@ -79,10 +125,6 @@ class TestClassWeight:
         "balanced": (
             {"class_weight": {1: 2}, "scoring": "balanced_accuracy"},
             "must be None with scoring='balanced_accuracy', got {1: 2}",
-        ),
-        "members": (
-            {"class_weight": "balanced", "search": "inprocess"},
-            "must be None for members, got 'balanced'",
         ),
     }
 

@@ -301,6 +301,19 @@ def test_a_module_of_a_users_own_class_is_refused(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.filterwarnings("ignore:Only models that are nearly constant")
+def test_rules_around_a_network_are_refused_and_members_from_it_are_not(tmp_path):
+    network = nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.Linear(2, 1))
+    rules = fit(quick(init=network, n_members=2))
+    with pytest.raises(
+        ValueError, match=r"got one around a model of yours \(Sequential\); use save"
+    ):
+        rules.to_onnx(tmp_path / "point.onnx")
+    assert os.listdir(tmp_path) == []
+    members = fit(quick(init=network, epochs=1, n_members=2, **MEMBERS))
+    assert members.to_onnx(tmp_path / "point.onnx").exists()
+
+
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
     clf = fitted_case("array")[0]
     with pytest.raises(IsADirectoryError, match="could not be written: there is a folder"):

@@ -52,7 +52,11 @@ class Known:
     """A point of a front, as far as it is looked at here."""
 
     def __init__(self, loss, constant, best, trivial=False):
-        self.loss, self.gain, self.gaps = loss, constant - loss, {"dp": Gap()}
+        self.loss, self.gain, self.gaps = (
+            loss,
+            constant - loss,
+            dict.fromkeys(("dp", "tpr", "fpr"), Gap()),
+        )
         self.near_constant = trivial or not self.gain >= 0.5 * (constant - best) > 0
 
 
@@ -160,3 +164,18 @@ def test_the_page_is_handed_what_the_run_is(finished, table):
     assert told["versions"] == record["versions"]
     assert told["features"]["town"] == "text"
     assert str(table.parent) not in json.dumps(told)
+
+
+@pytest.mark.parametrize("chosen_by", ["bounds", "nearest"])
+def test_what_criteria_without_a_limit_are_judged_by_is_said(chosen_by):
+    given = {"criteria": "dp,tpr,fpr", "tolerance": None}
+    front = made(0.2, chosen_by=chosen_by)
+    assert (
+        "No limit was set for tpr and fpr: the choice did not look at them, and verdicts go by the "
+        "tolerance of 0.05. Set one with --max-gap tpr=0.05."
+    ) in conclude(*front, settings(**given)).text
+    one = settings(**given | {"max_gap": {"dp": 0.1, "fpr": 0.1}})
+    assert "set for tpr: the choice did not look at it, and" in conclude(*front, one).text
+    assert "tolerance of 0.1" in conclude(*front, one).text
+    every = settings(**given | {"max_gap": 0.05})
+    assert "No limit was set" not in conclude(*front, every).text

@@ -86,19 +86,20 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     include_sensitive : bool
         Whether the sensitive attributes are inputs of the model.
     scoring : {"accuracy", "balanced_accuracy"} or name of a scorer
-        What points are ranked by. "balanced_accuracy" also leads the search of rules, so that a
-        rare label counts as much as a frequent one. Any other scorer of scikit-learn that uses
+        What points are ranked by. "balanced_accuracy" also leads the search, so that a rare
+        label counts as much as a frequent one. Any other scorer of scikit-learn that uses
         decisions, such as "f1", only ranks.
     cost_matrix : matrix of shape [c, c], optional
         What it costs to decide for the class of a column where the label is that of the row, in
         the order of ``classes_``: points are ranked by the mean cost, and rules fitted by it.
     class_weight : "balanced" or mapping from label to weight, optional
-        How much an error on a row of each label counts when rules are fitted, as in scikit-learn:
+        How much an error on a row of each label counts when rules are fitted, or in the
+        cross-entropy of members, as in scikit-learn:
         "balanced" is inversely proportional to how frequent a label is, a label that is not
         named counts 1. Points are still ranked by ``scoring``, such as "f1", and gaps are those
         of the rows as they are; ``scoring="balanced_accuracy"`` and ``cost_matrix`` do both, and
         do not go with it. Probabilities stay calibrated: what an error costs is a matter of the
-        rule, and models that had learnt from weighted rows would count it twice.
+        rule, and models below it that had learnt from weighted rows would count it twice.
     selection_rate : float, optional
         Of two classes: the share of rows that get the favorable label, the same at every point. It
         is exact on the rows that set it: the validation rows, which models have not learnt from,
@@ -198,9 +199,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         ``member`` and step of rules, epoch of networks or round of trees (means of several from
         300 on), in those columns of :meth:`apfex.history.History.to_frame` that were measured.
         Losses are the expected error, or the cross-entropy of models, and the gaps of soft
-        decisions on the training rows; ``strategy`` is what decided ("aim": the member's own aim,
-        "bound": bounds of its own).
-        ``member`` and ``epoch`` of a point say where and when it was archived.
+        decisions on the training rows; ``strategy`` is what decided ("aim": the member's own aim;
+        "bound": the bounds it has to keep). ``member`` and ``epoch`` of a point say where and when
+        it was archived.
     fitted_ : Fitted
         All of it as one record: front, encoder, classes, groups, history and features.
     classes_, n_features_in_, feature_names_in_
@@ -583,8 +584,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         -----
         Networks and linear models give the scores of ``decision_function`` up to 1e-9; trees, and
         modules of yours, which count in float32, up to 1e-4. Modules of a class of your own, and
-        fronts around a classifier or a function of yours, are refused. Needs the package onnx:
-        ``pip install "apfex[onnx]"``.
+        rules on top of a model of yours (``init`` of any kind, or a classifier as ``model``), are
+        refused. Needs the package onnx: ``pip install "apfex[onnx]"``.
         """
         check_is_fitted(self, "front_")
         return export_onnx(self.fitted_, self.point_, path, overwrite=overwrite)

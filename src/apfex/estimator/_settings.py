@@ -337,11 +337,11 @@ def _check_search(
 
 
 def _check_members(given: APFExClassifier, models: tuple[str, ...]) -> None:
-    for name in ("cost_matrix", "selection_rate", "class_weight"):
+    for name in ("cost_matrix", "selection_rate"):
         if getattr(given, name) is not None:
             raise ValueError(
                 f"{name} must be None for members, got {getattr(given, name)!r}: only rules are "
-                "fitted by it. Use search='postprocess', or scoring."
+                "fitted by it. Use search='postprocess', class_weight or scoring."
             )
     if len(models) > 1:
         raise ValueError(

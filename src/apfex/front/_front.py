@@ -239,10 +239,22 @@ class Front(Sequence[Point]):
             text = (
                 f"No model was found that is better than {self._reference}; predict uses "
                 f"point {place}, which gives {self[place].share_favored:.1%} of the rows the "
-                "favorable label. Where one label is rare, use another scoring: "
-                "'balanced_accuracy', a cost_matrix or a selection_rate."
+                f"favorable label. {self._ways_out()}"
             )
         warnings.warn(text, UnmetBoundWarning, stacklevel=4)
+
+    def _ways_out(self) -> str:
+        """What may help where all models are constant, that was not done already."""
+        of_rules = any(isinstance(point.module, RuleModel | InitModel) for point in self)
+        rules_only = "a cost_matrix or a selection_rate"
+        if self.by == "error":
+            said = "Where one label is rare, use another scoring: 'balanced_accuracy', class_weight"
+            return f"{said}, {rules_only}{'' if of_rules else ' (with search=postprocess)'}."
+        if not of_rules:
+            return f"Use search='postprocess', which also takes {rules_only}, or other inputs."
+        if self.constant_label is None:
+            return "Use other inputs, or more rows."
+        return "Use a selection_rate, other inputs, or more rows."
 
     def _warn_near_constant(self, place: int, bounds: Mapping[str, float]) -> None:
         point = self[place]

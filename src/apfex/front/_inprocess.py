@@ -92,7 +92,7 @@ def _search_networks(
         networks.evaluate(0)
         trace = train_population(
             population,
-            rows.training(train, x),
+            _weighted(rows.training(train, x), settings, len(rows.classes)),
             training,
             aims=aims,
             strategies=settings.strategies,
@@ -117,10 +117,13 @@ def _search_trees(
     training, validating = (
         rows.training(part, encode(encoder, rows, part, settings)) for part in parts
     )
+    training = _weighted(training, settings, len(rows.classes))
+    validating = replace(validating, class_weight=training.class_weight)
+    label_rows = [part.weighted_by_label() for part in (training, validating)]
     base = (
         read_init_trees(settings.init, rows, encoder)
         if isinstance(encoder, InitColumns)
-        else Trees.fit(training, validating, len(rows.classes), trees, encoder.feature_types)
+        else Trees.fit(*label_rows, len(rows.classes), trees, encoder.feature_types)
     )
     aims, schedule = settings.aims(len(rows.groupings)), MemberSchedule.of(_ROUNDS)
     gradient = MemberGradient(aims, settings.strategies, schedule, 1, tanh_step, "rms", seed)
@@ -154,6 +157,13 @@ def _search_trees(
         schedule.per_record,
         validating.x,
     )
+
+
+def _weighted(rows: TrainingRows, settings: SearchSettings, n_classes: int) -> TrainingRows:
+    """Rows whose labels count in the cross-entropy as errors on them do in the scoring."""
+    counts = torch.bincount(rows.y, rows.weights(), n_classes)
+    weight = settings.scoring.label_weights(counts / counts.sum())
+    return replace(rows, class_weight=None if weight is None else weight.to(rows.x))
 
 
 class _Networks:

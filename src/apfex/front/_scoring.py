@@ -104,14 +104,17 @@ class Scoring:
             costs = torch.from_numpy(self.costs).to(label_shares)
             costs = costs - costs.amin(1, keepdim=True)
             return costs / (label_shares @ costs.amax(1)).clamp_min(1e-12)
+        weight = self.label_weights(label_shares)
+        return None if weight is None else weight[:, None] * (1 - torch.eye(c).to(label_shares))
+
+    def label_weights(self, label_shares: Tensor) -> Tensor | None:
+        """How much an error on each label [c] counts, 1 on average over labels of these shares."""
         if self.name == "balanced_error":  # classes count alike, so rows of a rare one count more
-            weight = 1 / (c * label_shares.clamp_min(1e-6))
-        elif self.class_weight is not None:
-            given = torch.from_numpy(self.class_weight).to(label_shares)
-            weight = given / (label_shares @ given).clamp_min(1e-12)
-        else:
+            return 1 / (len(label_shares) * label_shares.clamp_min(1e-6))
+        if self.class_weight is None:
             return None
-        return weight.unsqueeze(1) * (1 - torch.eye(c).to(label_shares))
+        given = torch.from_numpy(self.class_weight).to(label_shares)
+        return given / (label_shares @ given).clamp_min(1e-12)
 
 
 def scorer_of(name: str, n_classes: int, favorable: int) -> Scorer:

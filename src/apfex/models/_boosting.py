@@ -157,7 +157,7 @@ def boost_members(
         if done == settings.n_estimators or not going.any():
             return members
         slopes = gradient(members.scores) * weight.sum()
-        curves = _curvature(members.scores, weight)
+        curves = _curvature(members.scores, weight * rows.label_weights())
         jobs = [
             partial(boosters[i].boost, data, done, grad=_array(slopes[i]), hess=_array(curves[i]))
             for i in going.nonzero().flatten().tolist()

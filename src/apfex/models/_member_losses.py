@@ -29,7 +29,7 @@ def cross_entropy_gradient(scores: Tensor, batch: TrainingRows) -> Tensor:
     >>> cross_entropy_gradient(torch.zeros(1, 2), rows)
     tensor([[ 0.2500, -0.2500]])
     """
-    share = _shares(batch)
+    share = _shares(batch) * batch.label_weights()
     if scores.ndim == 2:
         return (torch.sigmoid(scores) - batch.y) * share
     return (torch.softmax(scores, 2) - F.one_hot(batch.y, scores.shape[2])) * share.unsqueeze(-1)
@@ -119,7 +119,8 @@ class MemberLosses:
         p = torch.sigmoid(scores) if is_binary else torch.softmax(scores, 2).mT
         labels = batch.y if is_binary else F.one_hot(batch.y, scores.shape[2]).T
         share = _shares(batch)
-        losses, worths = [_cross_entropy(scores, batch, share)], []
+        of_labels = batch.label_weights()
+        losses, worths = [_cross_entropy(scores, batch, share * of_labels)], []
         decisions, steepness = self._decide(p)
         given, total = batch.sample_weight, batch.weights().sum(-1, keepdim=True)
         if not is_binary:
@@ -133,7 +134,7 @@ class MemberLosses:
             share = share.unsqueeze(-2).expand(*share.shape[:-1], len(labels), -1).mT.flatten(-2)
         return MeasuredMembers(
             torch.cat(losses, 1),
-            torch.stack(_slopes(p, labels, steepness, worths), 1),
+            torch.stack(_slopes(p, (p - labels) * of_labels, steepness, worths), 1),
             share if share.ndim == 2 else share.unsqueeze(0),
             self._hard_gaps(scores, labels, batch, given) if self._hard else None,
         )
@@ -200,12 +201,15 @@ def _look_up(table: Tensor, labels: Tensor, index: GroupIndex) -> Tensor:
     return flat.gather(-1, cells.expand(len(flat), *cells.shape))
 
 
-def _slopes(p: Tensor, labels: Tensor, steepness: Tensor, worths: list[Tensor]) -> list[Tensor]:
-    """Slopes [b, n * j] by the scores, from what decisions [b, n] or [b, c, n] are worth."""
+def _slopes(p: Tensor, error: Tensor, steepness: Tensor, worths: list[Tensor]) -> list[Tensor]:
+    """Slopes [b, n * j] by the scores, from what decisions [b, n] or [b, c, n] are worth.
+
+    The first is that of the cross-entropy, which is known.
+    """
     if p.ndim == 2:
         curve = steepness * p * (1 - p)
-        return [p - labels, *(worth * curve for worth in worths)]
-    found = [p - labels]
+        return [error, *(worth * curve for worth in worths)]
+    found = [error]
     for worth in worths:
         steep = steepness * worth
         found.append(p * (steep - (p * steep).sum(1, keepdim=True)))

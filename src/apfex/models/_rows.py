@@ -28,6 +28,9 @@ class TrainingRows:
         With [b, n] every member has weights of its own; rows of weight 0 do not influence it.
     memberships : tuple of Tensors of shape [n, k]
         Further groupings, to whose groups rows belong in part.
+    class_weight : Tensor of shape [c], or None
+        How much a row of each label counts in the cross-entropy of members; gaps are those of the
+        rows as they are.
 
     Examples
     --------
@@ -43,6 +46,7 @@ class TrainingRows:
     n_groups: tuple[int, ...]
     sample_weight: Tensor | None = None
     memberships: tuple[Tensor, ...] = ()
+    class_weight: Tensor | None = None
 
     def take(self, rows: Tensor) -> TrainingRows:
         """Return some of the rows."""
@@ -53,6 +57,7 @@ class TrainingRows:
             self.n_groups,
             None if self.sample_weight is None else self.sample_weight[..., rows],
             tuple(shares[rows] for shares in self.memberships),
+            self.class_weight,
         )
 
     def of_members(self, members: Tensor) -> TrainingRows:
@@ -66,6 +71,19 @@ class TrainingRows:
         if self.sample_weight is None:
             return torch.ones(len(self.y), dtype=self.x.dtype, device=self.x.device)
         return self.sample_weight
+
+    def label_weights(self) -> Tensor:
+        """Return how much each row [n] counts in the cross-entropy by its label, beside that."""
+        if self.class_weight is None:
+            return torch.ones(len(self.y), dtype=self.x.dtype, device=self.x.device)
+        return self.class_weight[self.y]
+
+    def weighted_by_label(self) -> TrainingRows:
+        """Return the same rows with weights of the labels in those of the rows."""
+        if self.class_weight is None:
+            return self
+        weight = self.weights() * self.label_weights()
+        return replace(self, sample_weight=weight, class_weight=None)
 
     def indexes(self) -> list[GroupIndex]:
         """Return one group index for each grouping."""

@@ -67,7 +67,7 @@ def conclude(described: Mapping[str, Any], front: Front, settings: ExploreSettin
     )
     told = described["points"][place]
     headline = told["summary"]["headline"].removeprefix(_CLOSEST)
-    poor += f" On the test rows: {headline}"
+    poor += f" On the test rows: {headline}{_without_limit(settings)}"
     if settings.selection_rate is not None:
         share = told["share_favored"]
         poor += (
@@ -87,6 +87,18 @@ def conclude(described: Mapping[str, Any], front: Front, settings: ExploreSettin
     return Conclusion("chosen", text)
 
 
+def _without_limit(settings: ExploreSettings) -> str:
+    """That criteria without a limit had no part in the choice, and what their verdicts go by."""
+    others = [name for name in settings.criteria if name not in settings.max_gap]
+    if not others:
+        return ""
+    return (
+        f" No limit was set for {_either(others, 'and')}: the choice did not look at "
+        f"{'it' if len(others) == 1 else 'them'}, and verdicts go by the tolerance of "
+        f"{settings.tolerance:g}. Set one with --max-gap {others[0]}={settings.tolerance:g}."
+    )
+
+
 def _no_model(described: Mapping[str, Any], settings: ExploreSettings) -> str:
     """That there is none, why, and what to do about it."""
     label = printable(described["constant"]["label"], 40)
@@ -104,6 +116,6 @@ def _no_model(described: Mapping[str, Any], settings: ExploreSettings) -> str:
     )
 
 
-def _either(parts: Sequence[str]) -> str:
+def _either(parts: Sequence[str], word: str = "or") -> str:
     *others, last = parts
-    return f"{', '.join(others)} or {last}" if others else last
+    return f"{', '.join(others)} {word} {last}" if others else last

@@ -111,8 +111,9 @@ def explore(
     test_fraction : float
         Share of rows that are test rows, every group and label in proportion.
     tolerance : float, optional
-        The limit of the verdicts in the report; ``max_gap`` by default, or 0.05 where that has
-        several values.
+        The limit of the verdicts in the report, for all criteria; ``max_gap`` by default, or 0.05
+        where that has several values. Criteria that ``max_gap`` does not name had no part in the
+        choice, and the conclusion says what they are judged by.
     confidence : float
         Of the intervals in the report.
     seed : int
