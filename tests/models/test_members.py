@@ -181,7 +181,7 @@ def test_every_strategy_trains_networks(name, c):
     assert len(frame) == 60  # a row for each epoch and member
     assert set(frame.query("step < 12")["strategy"]) == {"aim"}
     exploring = frame.query("step >= 12")
-    assert (exploring.query("member == 0")["strategy"] == "aim").all()  # nothing to choose from
+    assert set(exploring.query("member == 0")["strategy"]) == {"aim"}  # nothing to choose from
     # MGDA gives all to a gap that is not aimed at: its gradient is 0, and the aim decides
     least = 2 if name == "mgda" else 1
     choosing = [member for member in range(6) if (aims.weights[member] > 0).sum() >= least]

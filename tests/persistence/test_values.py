@@ -200,6 +200,6 @@ def test_strategies_of_others_and_odd_settings_are_refused():
             pack(strategy)
     with pytest.raises(ValueError, match=r"stored must be what pack has made"):
         unpack({"is": "strategy", "value": ["StepView", {"is": "dict", "value": []}]})
+    negative = {"is": "dict", "value": [["rate", -1.0]]}
     with pytest.raises(ValueError, match=r"rate must be at least 0"):
-        pairs = [["rate", -1.0]]
-        unpack({"is": "strategy", "value": ["AdaptiveWeighting", {"is": "dict", "value": pairs}]})
+        unpack({"is": "strategy", "value": ["AdaptiveWeighting", negative]})

@@ -374,7 +374,7 @@ def read_bounds(max_gap: float | Mapping[str, float], names: Sequence[str]) -> d
                 f"max_gap must be a number from 0 on, or a mapping from criteria to such numbers, "
                 f"got {bound!r} for {name!r}; give 0.05, or {{{name!r}: 0.05}}."
             )
-        if not bound >= 0:
+        if not float(bound) >= 0:
             raise ValueError(f"max_gap must be at least 0, got {bound} for {name!r}.")
     return {name: float(bound) for name, bound in given.items()}
 

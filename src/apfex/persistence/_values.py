@@ -7,7 +7,7 @@ import datetime
 import math
 from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
-from typing import Any, NamedTuple, NoReturn, final
+from typing import Any, NamedTuple, NoReturn, cast, final
 
 import numpy as np
 import pandas as pd
@@ -70,7 +70,9 @@ def pack(value: Any, where: str = "value") -> Any:
         pairs = [[pack(key, where), pack(part, f"{where}[{key!r}]")] for key, part in value.items()]
         return {"is": "dict", "value": pairs}
     if type(value) in _STRATEGIES.values():
-        given = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        given = {
+            field.name: getattr(value, field.name) for field in dataclasses.fields(type(value))
+        }
         return {"is": "strategy", "value": [type(value).__name__, pack(given, where)]}
     if isinstance(value, np.ndarray):
         return {"is": "array", "value": _write_array(value, where)}

@@ -273,8 +273,10 @@ def _history(
     """The history that is given, or that of the members which points of the classifier are of."""
     whole = clf.history_
     if history is None and whole is not None:
-        shown = whole["member"].isin([point.member for point in clf.front_])
-        history, objectives = whole[shown] if shown.any() else None, whole.attrs.get("objectives")
+        members = {point.member for point in clf.front_}
+        shown = [member in members for member in whole["member"]]
+        history = whole.loc[shown] if any(shown) else None
+        objectives = whole.attrs.get("objectives")
     return describe_history(history, objectives)
 
 
