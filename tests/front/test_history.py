@@ -107,5 +107,5 @@ def test_a_model_that_was_given_has_no_history():
     (own,) = [point for point in clf.front_ if point.epoch == 0]
     assert own.member == -1
     assert clf.history_ is not None
-    assert clf.history_["member"].min() == 0
+    assert min(clf.history_["member"].tolist()) == 0
     assert all(point.member > 0 for point in clf.front_ if point is not own)

@@ -119,11 +119,11 @@ def _search_trees(
     )
     training = _weighted(training, settings, len(rows.classes))
     validating = replace(validating, class_weight=training.class_weight)
-    label_rows = [part.weighted_by_label() for part in (training, validating)]
+    learning, stopping = (part.weighted_by_label() for part in (training, validating))
     base = (
         read_init_trees(settings.init, rows, encoder)
         if isinstance(encoder, InitColumns)
-        else Trees.fit(*label_rows, len(rows.classes), trees, encoder.feature_types)
+        else Trees.fit(learning, stopping, len(rows.classes), trees, encoder.feature_types)
     )
     aims, schedule = settings.aims(len(rows.groupings)), MemberSchedule.of(_ROUNDS)
     gradient = MemberGradient(aims, settings.strategies, schedule, 1, tanh_step, "rms", seed)

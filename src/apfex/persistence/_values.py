@@ -70,7 +70,8 @@ def pack(value: Any, where: str = "value") -> Any:
         pairs = [[pack(key, where), pack(part, f"{where}[{key!r}]")] for key, part in value.items()]
         return {"is": "dict", "value": pairs}
     if type(value) in _STRATEGIES.values():
-        given = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        fields = dataclasses.fields(_STRATEGIES[type(value).__name__])
+        given = {field.name: getattr(value, field.name) for field in fields}
         return {"is": "strategy", "value": [type(value).__name__, pack(given, where)]}
     if isinstance(value, np.ndarray):
         return {"is": "array", "value": _write_array(value, where)}

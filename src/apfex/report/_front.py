@@ -271,7 +271,7 @@ def _history(
     clf: APFExClassifier, history: pd.DataFrame | None, objectives: Sequence[str] | None
 ) -> dict[str, Any] | None:
     """The history that is given, or that of the members which points of the classifier are of."""
-    whole = clf.history_
+    whole: Any = clf.history_
     if history is None and whole is not None:
         shown = whole["member"].isin([point.member for point in clf.front_])
         history, objectives = whole[shown] if shown.any() else None, whole.attrs.get("objectives")
