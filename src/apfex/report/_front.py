@@ -271,7 +271,7 @@ def _history(
     clf: APFExClassifier, history: pd.DataFrame | None, objectives: Sequence[str] | None
 ) -> dict[str, Any] | None:
     """The history that is given, or that of the members which points of the classifier are of."""
-    whole = clf.history_
+    whole: Any = clf.history_
     if history is None and whole is not None:
         members = {point.member for point in clf.front_}
         shown = [member in members for member in whole["member"]]
