@@ -71,7 +71,8 @@ def pack(value: Any, where: str = "value") -> Any:
         return {"is": "dict", "value": pairs}
     if type(value) in _STRATEGIES.values():
         given = {
-            field.name: getattr(value, field.name) for field in dataclasses.fields(type(value))
+            field.name: getattr(value, field.name)
+            for field in dataclasses.fields(cast("Any", value))
         }
         return {"is": "strategy", "value": [type(value).__name__, pack(given, where)]}
     if isinstance(value, np.ndarray):
