@@ -31,8 +31,8 @@ from apfex_reproduction.experiments import (
     draw_trade_offs,
     draw_workflow,
     key_of,
-    known_records,
     make_table,
+    results_hold,
     runs_grid,
     shortened,
     summaries,
@@ -53,9 +53,12 @@ Record = dict[str, Any]
 
 
 def pack(folder: Path) -> None:
-    """Take over the records of a sweep, by experiment and data set; nothing is taken away."""
+    """Take over the records of a sweep, by experiment and data set.
+
+    Earlier ones stay where the sweep has none, unless their results mean something else by now.
+    """
     RECORDS.mkdir(parents=True, exist_ok=True)
-    records = known_records(RECORDS)
+    records = {key_of(r): r for r in RecordFolder(RECORDS).read() if results_hold(r)}
     records |= {key_of(record): _compact(record) for record in RecordFolder(folder).read()}
     for dataset in DATASETS:
         own = [record for record in records.values() if record["dataset"] == dataset]
