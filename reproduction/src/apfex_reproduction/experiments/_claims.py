@@ -266,7 +266,7 @@ def _curves(study: Study) -> Judged:
     )
     text = (
         "Tested by which strategy rules (PSS: a tenth of the windows), not by the shape of the "
-        f"curves. As told in: {fits} (but under Multi PSS takes a tenth on {explored} of the five). "
+        f"curves. As told in: {fits} (under Multi PSS takes a tenth on {explored} of the five). "
         f"PCP / AW / PSS in per cent, Multi and Inter: {'; '.join(told)}."
     )
     most = max(map(len, met.values()))

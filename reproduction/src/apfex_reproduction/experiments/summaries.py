@@ -135,6 +135,7 @@ COMPARED = (
     ("apfex-inter", "apfex-inter+pcp"),
     ("apfex-inter", "apfex-inter+random-switch"),
     ("apfex-inter", "apfex-inter+scales-range"),
+    ("apfex-inter", "apfex-multi+pairs"),
     ("apfex-multi", "mmamo-multi"),
     ("apfex-multi", "apfex-multi+pairs"),
     ("apfex-multi", "apfex-multi+pcp"),
