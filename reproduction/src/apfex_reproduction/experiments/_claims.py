@@ -250,7 +250,8 @@ _EXPLORES = 0.1
 
 def _curves(study: Study) -> Judged:
     """By the shares of the strategies alone; the paper does not say whose curves it shows."""
-    told, met = [], {method: [] for method in _TOLD_OF}
+    told: list[str] = []
+    met: dict[str, list[str]] = {method: [] for method in _TOLD_OF}
     for dataset, strategy in _STORIES.items():
         parts = []
         for method in _TOLD_OF:
