@@ -31,8 +31,8 @@ from apfex_reproduction.experiments import (
     draw_trade_offs,
     draw_workflow,
     key_of,
-    known_records,
     make_table,
+    results_hold,
     runs_grid,
     shortened,
     summaries,
@@ -53,9 +53,12 @@ Record = dict[str, Any]
 
 
 def pack(folder: Path) -> None:
-    """Take over the records of a sweep, by experiment and data set; nothing is taken away."""
+    """Take over the records of a sweep, by experiment and data set.
+
+    Earlier ones stay where the sweep has none, unless their results mean something else by now.
+    """
     RECORDS.mkdir(parents=True, exist_ok=True)
-    records = known_records(RECORDS)
+    records = {key_of(r): r for r in RecordFolder(RECORDS).read() if results_hold(r)}
     records |= {key_of(record): _compact(record) for record in RecordFolder(folder).read()}
     for dataset in DATASETS:
         own = [record for record in records.values() if record["dataset"] == dataset]
@@ -170,7 +173,26 @@ def blocks(records: Sequence[Record]) -> dict[str, str]:
         "cost": cost_grid(records),
     }
     told = {f"finding: {name}": text for name, text in summaries.findings(records).items()}
+    told["finding: time"] = time_told(records)
     return told | {name: to_markdown(grid) for name, grid in grids.items()}
+
+
+def time_told(records: Sequence[Record]) -> str:
+    """Processor time of the whole study, and what two cores would need at best."""
+    seconds = {key_of(record): record["cpu_seconds"] for record in records}
+    seen: set[tuple[str, str, str, int]] = set()
+    parts = []
+    for part in whole_study():
+        new = {key for key in part.sweep.keys if key not in seen}
+        seen |= new
+        minutes = sum(seconds[key] for key in new) / 60
+        parts.append(f"{part.name} {minutes:.0f} ({len(new)} runs)")
+    total = sum(seconds[key] for key in seen) / 60
+    return (
+        f"By the records the {len(seen)} runs take {total:.0f} processor minutes: "
+        f"{', '.join(parts)}. On two cores that is {total / 2:.0f} minutes at best, computed and "
+        "not measured."
+    )
 
 
 def cost_grid(records: Sequence[Record]) -> Grid:

@@ -9,7 +9,12 @@ from apfex_reproduction.experiments._html import to_html
 from apfex_reproduction.experiments._latex import to_latex
 from apfex_reproduction.experiments._layouts import comparison_grid, runs_grid
 from apfex_reproduction.experiments._markdown import to_markdown
-from apfex_reproduction.experiments._methods import EXPERIMENTS, VARIANTS, read_methods
+from apfex_reproduction.experiments._methods import (
+    EXPERIMENTS,
+    VARIANTS,
+    read_methods,
+    results_hold,
+)
 from apfex_reproduction.experiments._plots import draw_differences, draw_trade_offs
 from apfex_reproduction.experiments._protocol import DATASETS, MAMO_SIZES
 from apfex_reproduction.experiments._records import RecordFolder, key_of, write_pack
@@ -41,6 +46,7 @@ __all__ = [
     "make_table",
     "plan_of",
     "read_methods",
+    "results_hold",
     "run_sweep",
     "runs_grid",
     "shortened",

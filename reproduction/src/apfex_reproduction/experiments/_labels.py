@@ -72,14 +72,30 @@ _LABELS = {
 }
 
 
+_DATA = {"adult": "Adult", "compas": "COMPAS", "german": "German", "heart": "Heart"} | {
+    "celeba": "CelebA"
+}
+_VARIANTS = {
+    "published": "as published",
+    "pairs": "with all-pairs losses",
+    "pcp": "PCP alone",
+    "random-switch": "a random switch",
+    "scales-range": "losses over their range",
+}
+
+
+def data_name(dataset: str) -> str:
+    """A data set as the paper writes it."""
+    return _DATA.get(dataset, dataset)
+
+
 def label_of(method: str) -> str:
     """The method in the paper's words; a variant by its method's and its own; else the key."""
     if method in _LABELS:
         return _LABELS[method]
     base = _base_of(method)
-    words = {"published": "as published", "pairs": "with all-pairs losses"}
     rest = method[len(base) + 1 :]
-    return f"{_LABELS[base]}, {words.get(rest, rest)}" if base else method
+    return f"{_LABELS[base]}, {_VARIANTS.get(rest, rest)}" if base else method
 
 
 def belongs_to(method: str, table: int) -> bool:

@@ -194,6 +194,23 @@ def revision_of(method: str) -> int:
     return 2 if method.startswith(_SECOND) and not method.endswith("-published") else 1
 
 
+_COURSE_ONLY = ("apfex-inter", "mmamo-multi")
+"""Of these the second revision has added omega and the gradient norms, and changed no result."""
+
+
+def results_hold(record: Mapping[str, Any]) -> bool:
+    """Whether the results of a record still mean what its method means, omega or not.
+
+    Examples
+    --------
+    >>> results_hold({"method": "apfex-inter+pcp"}), results_hold({"method": "apfex-multi"})
+    (True, False)
+    """
+    method = record["method"]
+    current = record.get("revision", 1) >= revision_of(method)
+    return current or method.startswith(_COURSE_ONLY)
+
+
 def read_methods(names: Sequence[str], among: Sequence[str]) -> tuple[str, ...]:
     """Check keys of methods, in the order of the table; all of them where none are named.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from apfex_reproduction.experiments._drawing import check_path, new_figure, own_style, save
-from apfex_reproduction.experiments._labels import label_of
+from apfex_reproduction.experiments._labels import data_name, label_of
 from apfex_reproduction.experiments._paper import printed
 from apfex_reproduction.experiments._protocol import DATASETS
 from apfex_reproduction.experiments._study import Record, Study, own_volume, volume
@@ -66,7 +66,7 @@ def draw_trade_offs(
 
 
 def _trade_offs(ax: Axes, study: Study, dataset: str) -> None:
-    ax.set_title(dataset)
+    ax.set_title(data_name(dataset))
     ax.set_xlabel("DDP on the intersection")
     for method, look in _SHOWN.items():
         runs = study.runs(dataset, method)
@@ -106,14 +106,14 @@ def draw_differences(
     >>> from apfex_reproduction.experiments import draw_differences
     >>> figure = draw_differences([], [("apfex-inter", "plain")])
     >>> figure.axes[0].get_title()
-    'adult'
+    'Adult'
     """
     file, study = check_path(path), Study(records)
     with own_style():
         figure = new_figure(11, 0.9 + 0.34 * len(pairs), layout="constrained")
         axes = figure.subplots(1, len(DATASETS), sharey=True)
         for ax, dataset in zip(axes, DATASETS, strict=True):
-            ax.set_title(dataset)
+            ax.set_title(data_name(dataset))
             ax.axvline(0, color="#888888", lw=0.8)
             for at, (first, second) in enumerate(pairs):
                 for value, shift, face in ((volume, -0.15, None), (own_volume, 0.15, "white")):
@@ -125,6 +125,7 @@ def draw_differences(
             range(len(pairs)), [f"{label_of(a)}\nminus {label_of(b)}" for a, b in pairs]
         )
         axes[0].invert_yaxis()
+        axes[2].set_xlabel("difference of hypervolumes")
         if file is not None:
             save(figure, file)
     return figure

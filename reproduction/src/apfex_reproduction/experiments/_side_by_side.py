@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from apfex_reproduction.experiments._grid import DASH, Column, Grid, Line, paper_cell, with_spread
-from apfex_reproduction.experiments._labels import COLUMNS, judged_on, label_of
+from apfex_reproduction.experiments._labels import COLUMNS, data_name, judged_on, label_of
 from apfex_reproduction.experiments._paper import REMARKS, defects_of, printed
 from apfex_reproduction.experiments._printed import METRICS, Metric
 from apfex_reproduction.experiments._protocol import MAMO_SIZES
@@ -37,7 +37,7 @@ def side_by_side(records: Sequence[Record], number: int, dataset: str) -> Grid:
         counts = [_constants(study, dataset, method, split) for method in methods]
         lines.append(Line((f"Constant runs, {whose}", *counts)))
     columns = (Column(f"Table {number}"), *(Column(label_of(method)) for method in methods))
-    title = f"Table {number} on {dataset}, as printed and as we find it"
+    title = f"Table {number} on {data_name(dataset)}, as printed and as we find it"
     return Grid(title, columns, (("", tuple(lines)),), tuple(_notes(number, dataset)))
 
 
@@ -54,7 +54,7 @@ def mixture_grid() -> Grid:
                     lines.append(
                         Line(
                             (
-                                f"Table {number}, {dataset}: {label_of(method)}",
+                                f"Table {number}, {data_name(dataset)}: {label_of(method)}",
                                 paper_cell(cell, spread=True),
                                 f"{found.constant_runs} at {found.constant:.4f}",
                                 f"{rest} at {found.other:.4f}",

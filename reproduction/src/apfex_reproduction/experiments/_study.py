@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, final
 
 from apfex.front import hypervolume
@@ -49,6 +49,10 @@ class Study:
         for run in records:
             key = (run["dataset"], run["method"], run["split"])
             self._runs.setdefault(key, {})[run["seed"]] = run
+
+    def __iter__(self) -> Iterator[Record]:
+        """All records."""
+        return (run for runs in self._runs.values() for run in runs.values())
 
     def runs(self, dataset: str, method: str, split: str = EVEN) -> list[Record]:
         """By seed."""

@@ -12,7 +12,7 @@ from apfex_reproduction.experiments._compare import Comparison, compare_front
 from apfex_reproduction.experiments._findings import findings as findings
 from apfex_reproduction.experiments._findings import standing_grid as standing_grid
 from apfex_reproduction.experiments._grid import Column, Grid, Line
-from apfex_reproduction.experiments._labels import label_of
+from apfex_reproduction.experiments._labels import data_name, label_of
 from apfex_reproduction.experiments._methods import EXPERIMENTS
 from apfex_reproduction.experiments._paper import printed
 from apfex_reproduction.experiments._printed import Printed
@@ -34,14 +34,16 @@ RULES = ("nearest", "fairest", "last")
 
 
 def plain_grid(records: Sequence[Record]) -> Grid:
-    """Accuracy of the plain network beside the paper's."""
+    """Accuracy of the baseline beside the paper's."""
     lines = []
     for dataset in DATASETS:
         runs = runs_of(records, dataset, "plain")
         ours = [spread([r["results"][rule]["accuracy"] for r in runs]) for rule in _EPOCHS]
-        lines.append((dataset, f"{printed(1, dataset, 'plain')['accuracy'].mean:.4f}", *ours))
+        lines.append(
+            (data_name(dataset), f"{printed(1, dataset, 'plain')['accuracy'].mean:.4f}", *ours)
+        )
     names = ("Data", "Paper", "Best validation epoch", "Last epoch")
-    return _grid("Accuracy of the plain network", names, lines)
+    return _grid("Accuracy of the baseline", names, lines)
 
 
 def mamo_grid(records: Sequence[Record]) -> Grid:
@@ -56,7 +58,7 @@ def mamo_grid(records: Sequence[Record]) -> Grid:
             attribute = runs[0]["attributes"][0]
             lines.append(
                 (
-                    f"{error.dataset}, {criterion} of {attribute}",
+                    f"{data_name(error.dataset)}, {criterion} of {attribute}",
                     "as published" if key != error.method else "converged, unmasked",
                     _of_print(error, complement=True),
                     spread([1 - result["accuracy"] for result in results]),
@@ -81,7 +83,7 @@ def constant_grid(records: Sequence[Record], split: str = "70/15/15") -> Grid:
             cells.append(" / ".join(map(str, counts)))
         lines.append((label_of(method), *cells))
     title = f"Constant decisions among 10 runs, by nearest / fairest / last (split {split})"
-    return _grid(title, ("Method", *datasets), lines)
+    return _grid(title, ("Method", *map(data_name, datasets)), lines)
 
 
 def loss_grid(records: Sequence[Record]) -> Grid:
@@ -106,7 +108,7 @@ def shares_grid(records: Sequence[Record]) -> Grid:
         (label_of(method), *(cell(dataset, method) for dataset in DATASETS))
         for method in (*APFEX, *PAIRS)
     ]
-    return _grid(title, ("Method", *DATASETS), lines)
+    return _grid(title, ("Method", *map(data_name, DATASETS)), lines)
 
 
 def volume_grid(records: Sequence[Record], constants: bool = True) -> Grid:
@@ -133,6 +135,7 @@ COMPARED = (
     ("apfex-inter", "apfex-inter+pcp"),
     ("apfex-inter", "apfex-inter+random-switch"),
     ("apfex-inter", "apfex-inter+scales-range"),
+    ("apfex-inter", "apfex-multi+pairs"),
     ("apfex-multi", "mmamo-multi"),
     ("apfex-multi", "apfex-multi+pairs"),
     ("apfex-multi", "apfex-multi+pcp"),
@@ -159,7 +162,7 @@ def paired_grid(records: Sequence[Record], constants: bool = True) -> Grid:
     ]
     added = "with the two constants" if constants else "without constants"
     title = f"Differences of hypervolumes, {added}: mean and 95% interval over ten splits"
-    return _grid(title, ("First minus second", *DATASETS), lines)
+    return _grid(title, ("First minus second", *map(data_name, DATASETS)), lines)
 
 
 def claims_grid(records: Sequence[Record]) -> Grid:
@@ -180,7 +183,7 @@ def credible_grid(records: Sequence[Record]) -> Grid:
         if found.source.startswith("Table") and not found.doubts and found.blind and found.sure:
             lines.append(
                 (
-                    f"{found.source}, {found.dataset}: {label_of(found.method)}",
+                    f"{found.source}, {data_name(found.dataset)}: {label_of(found.method)}",
                     f"{found.criterion} of {found.by}",
                     f"{found.accuracy:.4f}",
                     f"{found.gap:.4f}",
@@ -202,7 +205,7 @@ def credible_summary(records: Sequence[Record]) -> Grid:
         own = [c.sure.verdict for c in found if c.dataset == dataset and c.sure and not c.doubts]
         counts = [str(own.count(word)) for word in ("yes", "cannot be told", "no")]
         left = sum(c.dataset == dataset and bool(c.doubts) for c in found)
-        lines.append((dataset, str(len(own)), *counts, str(left)))
+        lines.append((data_name(dataset), str(len(own)), *counts, str(left)))
     names = ("Data", "Credible rows and gaps", "Reached", "Cannot be told", "Not", "Not credible")
     return _grid("Rows of the paper that the front reaches (95% intervals)", names, lines)
 
@@ -214,7 +217,7 @@ def reached_grid(records: Sequence[Record]) -> Grid:
     for dataset in DATASETS:
         own = [one for one in found if one.dataset == dataset]
         parts = [[one for one in own if not one.doubts], [one for one in own if one.doubts]]
-        lines.append((dataset, *(_counts(part) for part in parts)))
+        lines.append((data_name(dataset), *(_counts(part) for part in parts)))
     title = "Rows of our own runs that the front reaches at their own gap, each gap a row"
     return _grid(title, ("Data", "Rows without a constant run", "Rows with constant runs"), lines)
 
@@ -242,7 +245,9 @@ def ablation_grid(
             )
         )
     names = ("Changed", "Accuracy", "DDP", "DEO", "CONST", "Hypervolume", "PCP / AW / PSS %")
-    title = f"Ablations on {dataset}: chosen by 'nearest', gaps of the crossing, test rows"
+    title = (
+        f"Ablations on {data_name(dataset)}: chosen by 'nearest', gaps of the crossing, test rows"
+    )
     return _grid(title, names, lines)
 
 
@@ -319,7 +324,7 @@ def _by_dataset(title: str, methods: Iterable[str], cell: Callable[[str, str], s
         )
         for method in methods
     ]
-    return _grid(title, ("Method", *DATASETS), lines)
+    return _grid(title, ("Method", *map(data_name, DATASETS)), lines)
 
 
 def _grid(title: str, names: Sequence[str], lines: Iterable[Sequence[str]]) -> Grid:
