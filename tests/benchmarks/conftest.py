@@ -49,6 +49,7 @@ def make_part():
 @pytest.fixture
 def make_record():
     """Records as a run leaves them; anything may be overridden."""
+    from front.records import PROTOCOL
 
     def make(method="ours", seed=0, *, scores=None, seconds=2.0, within=None, **given):
         scores = scores or {"dp": 0.4, "tpr": 0.3}
@@ -64,7 +65,7 @@ def make_record():
             for problem, score in scores.items()
         }
         return {
-            "protocol": 1,
+            "protocol": PROTOCOL,
             "table": "heart",
             "seed": seed,
             "method": method,

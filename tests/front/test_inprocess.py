@@ -48,7 +48,7 @@ def test_members_are_dealt_to_several_strategies():
     clf = fitted(model="boosting", strategy=["pcp", "fixed"], n_points=100)
     assert clf.history_ is not None
     last = clf.history_.groupby("member")["strategy"].last().to_dict()
-    dealt = {0: "aim", 1: "fixed", 2: "PCP", 3: "fixed", 4: "PCP", 5: "bound"}
+    dealt = {0: "aim", 1: "fixed", 2: "PCP", 3: "fixed", 4: "PCP", 5: "fixed"}
     assert last == dealt
 
 
@@ -58,7 +58,7 @@ def test_a_population_that_collapses_says_so_once(monkeypatch, model, collapsed)
     """Constant by the measure, as a collapse on purpose takes long: all but the plain member."""
 
     def is_trivial(decisions, *_):
-        return torch.tensor([collapsed and 0 < member < 5 for member in range(len(decisions))])
+        return torch.tensor([collapsed and member > 0 for member in range(len(decisions))])
 
     monkeypatch.setattr(_candidates, "is_trivial", is_trivial)
     with warnings.catch_warnings(record=True) as said:
@@ -67,7 +67,7 @@ def test_a_population_that_collapses_says_so_once(monkeypatch, model, collapsed)
     found = [str(one.message) for one in said if "have become constant" in str(one.message)]
     assert len(found) == collapsed
     if collapsed:
-        assert found[0].startswith("4 of 4 members that weigh gaps have become constant")
+        assert found[0].startswith("5 of 5 members that weigh gaps have become constant")
         assert "OnlyGaps" in found[0]
         assert "search='postprocess'" in found[0]
 
@@ -77,7 +77,7 @@ def test_by_default_it_does_not_collapse():
         warnings.simplefilter("error", NearConstantWarning)
         clf = fitted(n_members=16, n_points=100, epochs=24)
     assert sum(point.trivial for point in clf.front_) <= 1
-    assert len(clf.front_) > 4
+    assert len(clf.front_) >= 4
 
 
 @pytest.mark.parametrize("model", ["linear", "boosting"])

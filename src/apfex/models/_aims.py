@@ -124,7 +124,7 @@ def spread_aims(
         Gaps of each grouping get the same aim.
     limits : sequence of r numbers, optional
         Bounds that are asked for; two of the members that have bounds (one of fewer than eight)
-        sweep towards all of them at once. ``inf`` for a gap without one.
+        sweep towards all of them at once. From 1 on there is no bound.
     criteria : sequence of sequences of rates, optional
         Rates whose gaps go together, as those of equalized odds; each by itself by default.
 
@@ -151,7 +151,8 @@ def spread_aims(
     criteria = [[rate] for rate in rates] if criteria is None else criteria
     # [criteria, rates]: which gaps a criterion is about
     about = torch.tensor([[float(rate in own) for rate in rates] for own in criteria])
-    n_limited = min(2, n_members // 4) if limits is not None else 0
+    is_limited = limits is not None and min(limits, default=1.0) < 1  # no gap is above 1
+    n_limited = min(2, n_members // 4) if is_limited else 0
     swept = about if len(about) == 1 else torch.cat([about, about.amax(0, keepdim=True)])
     n_swept = (n_members - n_limited) // 3 // len(swept)
     draws = _draws(n_members - n_limited - len(swept) * n_swept, len(about))

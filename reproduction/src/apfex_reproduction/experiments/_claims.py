@@ -169,9 +169,11 @@ def _over_mmamo(study: Study) -> Judged:
 def _both_volumes(study: Study, pairs: Sequence[tuple[str, str]]) -> Judged:
     """A verdict if the hypervolumes with and without the constants agree on it."""
     counts = [study.counts(DATASETS, pairs, value) for value in (volume, own_volume)]
-    verdicts = {by_counts(one) for one in counts}
+    verdict, without = (by_counts(one) for one in counts)
     text = f"{counted(counts[0])}; without constants {counted(counts[1])}"
-    return (verdicts.pop() if len(verdicts) == 1 else "cannot be told"), text
+    if verdict != without:
+        return "cannot be told", text
+    return verdict, text
 
 
 def _over_others(study: Study) -> Judged:
