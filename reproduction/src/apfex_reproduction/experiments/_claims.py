@@ -168,12 +168,12 @@ def _over_mmamo(study: Study) -> Judged:
 
 def _both_volumes(study: Study, pairs: Sequence[tuple[str, str]]) -> Judged:
     """A verdict if the hypervolumes with and without the constants agree on it."""
-    counts = [study.counts(DATASETS, pairs, value) for value in (volume, own_volume)]
-    verdict, without = (by_counts(one) for one in counts)
-    text = f"{counted(counts[0])}; without constants {counted(counts[1])}"
-    if verdict != without:
+    counts = study.counts(DATASETS, pairs, volume)
+    without = study.counts(DATASETS, pairs, own_volume)
+    text = f"{counted(counts)}; without constants {counted(without)}"
+    if by_counts(counts) != by_counts(without):
         return "cannot be told", text
-    return verdict, text
+    return by_counts(counts), text
 
 
 def _over_others(study: Study) -> Judged:
