@@ -284,11 +284,11 @@ def _networks_help(rows: Rows, part: np.ndarray, settings: SearchSettings) -> bo
         return False
     targets = strata(rows)[sample]
     looking = replace(settings, validation_fraction=1 / _LOOK_FOLDS)
-    joint = JointRows(
-        encode(encoders, rows, sample, settings),
-        torch.from_numpy(targets).to(settings.device),
+    joint = JointRows(  # on the CPU: a GPU takes longer for so few
+        torch.from_numpy(encoders.transform(rows.take(sample))),
+        torch.from_numpy(targets),
         (1 if rows.crossing is None else len(rows.crossing), len(rows.classes)),
-        torch.from_numpy(deal(targets, _LOOK_FOLDS, 0)).to(settings.device),
+        torch.from_numpy(deal(targets, _LOOK_FOLDS, 0)),
     )
     *networks, trees = encoders.learners(looking, _SAMPLE, 0)
     with use_threads(1):  # so few rows gain nothing from more

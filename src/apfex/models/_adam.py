@@ -51,22 +51,27 @@ class Adam:
         self._weight_decay, self._betas, self._epsilon = weight_decay, betas, epsilon
         self._means = [torch.zeros_like(p, requires_grad=False) for p in parameters]
         self._squares = [torch.zeros_like(p, requires_grad=False) for p in parameters]
-        self._steps, self._fused = 0, fused
+        self._fused, self._steps = fused, 0
+        self._count = torch.zeros((), device=self._parameters[0].device)  # the fused kernel's own
 
-    def step(self, gradients: Sequence[Tensor | None], learning_rate: float) -> None:
+    def step(self, gradients: Sequence[Tensor | None], learning_rate: float | Tensor) -> None:
         """Move the parameters against their gradients.
 
         None counts as a gradient of zero, so that a member learns the same whether or not another
-        member uses that parameter.
+        member uses that parameter. A learning rate that is a tensor, as the fused kernel takes it
+        on a GPU, may be another one when a recorded step is played again.
         """
-        self._steps += 1
         pairs = zip(self._parameters, gradients, strict=True)
-        given = [torch.zeros_like(p) if gradient is None else gradient for p, gradient in pairs]
+        given = [  # the fused kernel goes through memory as the parameter has it
+            torch.zeros_like(p) if gradient is None else gradient.contiguous()
+            for p, gradient in pairs
+        ]
         with torch.no_grad():
             if not self._fused:
-                self._step_plain(given, learning_rate)
+                self._step_plain(given, float(learning_rate))
                 return
             # The fused kernel takes parameters of one dtype at a time.
+            self._count.add_(1)
             for dtype in dict.fromkeys(p.dtype for p in self._parameters):
                 places = [i for i, p in enumerate(self._parameters) if p.dtype == dtype]
                 self._step_fused(places, given, learning_rate)
@@ -77,9 +82,11 @@ class Adam:
         taken._parameters = list(parameters)
         taken._means = [mean[members] for mean in self._means]
         taken._squares = [square[members] for square in self._squares]
+        taken._count = self._count.clone()
         return taken
 
     def _step_plain(self, gradients: Sequence[Tensor], learning_rate: float) -> None:
+        self._steps += 1
         first, second = self._betas
         states = zip(self._parameters, gradients, self._means, self._squares, strict=True)
         for parameter, gradient, mean, square in states:
@@ -89,17 +96,16 @@ class Adam:
             parameter.sub_(learning_rate * unbiased / (spread.sqrt() + self._epsilon))
 
     def _step_fused(
-        self, places: Sequence[int], gradients: Sequence[Tensor], learning_rate: float
+        self, places: Sequence[int], gradients: Sequence[Tensor], learning_rate: float | Tensor
     ) -> None:
         parameters = [self._parameters[i] for i in places]
-        count = torch.full((), self._steps, dtype=torch.float32, device=parameters[0].device)
         torch._fused_adamw_(  # pyright: ignore[reportPrivateImportUsage]
             parameters,
             [gradients[i] for i in places],
             [self._means[i] for i in places],
             [self._squares[i] for i in places],
             [],
-            [count] * len(places),
+            [self._count] * len(places),
             lr=learning_rate,
             beta1=self._betas[0],
             beta2=self._betas[1],

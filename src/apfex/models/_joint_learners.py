@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from typing import final
 
 import numpy as np
@@ -168,12 +169,12 @@ class TreeLearner:
     def fit(self, rows: JointRows, on_step: Callable[[], None]) -> tuple[list[nn.Module], Tensor]:
         """Grow trees for each fold; return them and out-of-fold probabilities [n, k * c]."""
         (k, c), x = rows.shape, rows.x
-        labels, types = rows.targets % c, self.feature_types
-        of_label = self._boost(rows, x, types, labels, c, self.settings, on_step)
-        of_group = self.fit_groups(rows, on_step)
+        growths = [_Growth(rows, x, self.feature_types, rows.targets % c, c, self.settings)]
+        growths += [self._growth_of_groups(rows)] if k > 1 else []
+        of_label, *rest = _grow(growths, on_step)
         models: list[nn.Module] = [
             JointTrees(label, group, rows.shape)
-            for label, group in zip(of_label, of_group, strict=True)
+            for label, group in zip(of_label, self._groups(rows, rest, on_step), strict=True)
         ]
         out_of_fold = torch.empty(len(x), k * c, dtype=x.dtype, device=x.device)
         for fold, model in enumerate(models):
@@ -183,18 +184,31 @@ class TreeLearner:
 
     def fit_groups(self, rows: JointRows, on_step: Callable[[], None]) -> Sequence[Trees | None]:
         """Grow trees of the group given the label, for each fold; None where there is one group."""
+        growths = [self._growth_of_groups(rows)] if rows.shape[0] > 1 else []
+        return self._groups(rows, _grow(growths, on_step), on_step)
+
+    def _groups(
+        self, rows: JointRows, grown: Sequence[list[Trees]], on_step: Callable[[], None]
+    ) -> Sequence[Trees | None]:
+        """What was grown for the groups; nothing has to be where there is one group."""
+        if grown:
+            return grown[0]
+        for _ in range(rows.n_folds):
+            on_step()
+        return [None] * rows.n_folds
+
+    def _growth_of_groups(self, rows: JointRows) -> _Growth:
         k, c = rows.shape
-        if k == 1:
-            for _ in range(rows.n_folds):
-                on_step()
-            return [None] * rows.n_folds
         labels, groups = rows.targets % c, rows.targets // c
         with_label = _with_column(rows.x, labels.to(rows.x))
         types = [*self.feature_types, "q" if c == 2 else "c"]
-        settings = self.settings.for_groups()
-        return self._boost(rows, with_label, types, groups, k, settings, on_step)
+        return _Growth(rows, with_label, types, groups, k, self.settings.for_groups())
 
-    def _boost(
+
+class _Growth:
+    """Ensembles that are to be grown, one for each fold."""
+
+    def __init__(
         self,
         rows: JointRows,
         x: Tensor,
@@ -202,27 +216,42 @@ class TreeLearner:
         target: Tensor,
         n_classes: int,
         settings: TreeSettings,
-        on_step: Callable[[], None],
-    ) -> list[Trees]:
-        """Grow an ensemble for each fold, up to the round with the least out-of-fold loss."""
-        inputs, known, folds = (part.cpu().numpy() for part in (x, target, rows.folds))
-        weight = rows.weight.cpu().numpy()
+    ) -> None:
+        self._inputs, self._target, self._folds, self._weight = (
+            part.cpu().numpy() for part in (x, target, rows.folds, rows.weight)
+        )
+        self._types, self._n_classes, self._settings = types, n_classes, settings
+        self.n_folds = rows.n_folds
 
-        def matrix(make: Callable[..., DMatrix], part: np.ndarray) -> DMatrix:
-            return make(inputs[part], types, label=known[part], weight=weight[part])
+    def learn(self, fold: int) -> tuple[Booster, list[float]]:
+        """Learn from the other folds; also return the loss of the fold after each round."""
+        data = self._matrix(quantile_matrix, self._folds != fold)
+        others = self._matrix(plain_matrix, self._folds == fold)
+        return fit_booster(self._settings, self._n_classes, data, others)
 
-        def learn(fold: int) -> tuple[Booster, list[float]]:
-            data = matrix(quantile_matrix, folds != fold)
-            return fit_booster(settings, n_classes, data, matrix(plain_matrix, folds == fold))
+    def _matrix(self, make: Callable[..., DMatrix], part: np.ndarray) -> DMatrix:
+        return make(
+            self._inputs[part], self._types, label=self._target[part], weight=self._weight[part]
+        )
 
-        boosters, losses = [], []
-        for booster, loss in in_parallel(learn, range(rows.n_folds)):
-            boosters.append(booster)
-            losses.append(loss)
-            on_step()
-        common = min(map(len, losses))  # rounds before the first of them has stopped
-        rounds = int(np.mean([loss[:common] for loss in losses], axis=0).argmin()) + 1
-        return [Trees(booster[:rounds]) for booster in boosters]
+
+def _grow(growths: Sequence[_Growth], on_step: Callable[[], None]) -> list[list[Trees]]:
+    """Grow all ensembles side by side, each up to the round with the least out-of-fold loss."""
+    jobs = [(growth, fold) for growth in growths for fold in range(growth.n_folds)]
+    grown = []
+    for found in in_parallel(lambda job: job[0].learn(job[1]), jobs):
+        grown.append(found)
+        on_step()
+    ends = accumulate((growth.n_folds for growth in growths), initial=0)
+    return [_at_least_loss(grown[start:end]) for start, end in pairwise(ends)]
+
+
+def _at_least_loss(grown: Sequence[tuple[Booster, list[float]]]) -> list[Trees]:
+    """Cut the ensembles of all folds after the round that is best for their mean."""
+    losses = [loss for _, loss in grown]
+    common = min(map(len, losses))  # rounds before the first of them has stopped
+    rounds = int(np.mean([loss[:common] for loss in losses], axis=0).argmin()) + 1
+    return [Trees(booster[:rounds]) for booster, _ in grown]
 
 
 def _log_probabilities(margins: Tensor) -> Tensor:

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
+import torch
 from torch import Tensor
 
 from apfex.history import History
 from apfex.models._aims import Aims
 from apfex.models._explorer import Explorer
-from apfex.models._member_losses import MemberLosses
+from apfex.models._member_losses import MeasuredMembers, MemberLosses, ToldOfMembers
 from apfex.models._rows import TrainingRows
 from apfex.objectives import Aggregate
 from apfex.relaxations import Step
@@ -102,8 +103,10 @@ class MemberGradient:
     -----
     Scores are taken for the parameters: the Gramian of the losses by the scores is exact, for all
     members together, and what the strategies make of it goes back through the models in one pass.
-    Inner products are means over rows, so that neither their number nor that of the batches
-    matters. Gaps are those of about an epoch, and bounds are compared with gaps of hard decisions.
+    Rows are measured where they are; what decides by those few numbers is on the CPU, where an
+    operation takes a fraction of a launch on a GPU. Inner products are means over rows, so that
+    neither their number nor that of the batches matters. Gaps are those of about an epoch, and
+    bounds are compared with gaps of hard decisions.
 
     Examples
     --------
@@ -129,10 +132,10 @@ class MemberGradient:
         aggregate: Aggregate,
         seed: int = 0,
     ) -> None:
-        self._schedule, self._per_round, self._steps = schedule, per_round, 0
-        together = per_round * schedule.per_record
+        self._schedule, self._per_round = schedule, per_round
+        together, own = per_round * schedule.per_record, aims.to(torch.device("cpu"))
         self._explorer = Explorer(
-            aims, strategies, schedule.window * per_round, seed, together, _INTEGRAL
+            own, strategies, schedule.window * per_round, seed, together, _INTEGRAL
         )
         n_groupings = aims.weights.shape[1] // max(1, len(aims.rates))
         self._losses = MemberLosses(
@@ -144,6 +147,7 @@ class MemberGradient:
             measures_hard=self._explorer.has_bounds,
         )
         self._members: Tensor | None = None
+        self._n_losses = 1 + aims.weights.shape[1]
 
     @property
     def trace(self) -> History:
@@ -152,12 +156,20 @@ class MemberGradient:
 
     def __call__(self, scores: Tensor, batch: TrainingRows) -> Tensor:
         """Return the gradient by scores [b, n] or [b, n, c], of losses that are means over rows."""
-        found = self._losses.measure(scores, batch)
-        rounds = self._steps // self._per_round
+        found = self.measure(scores, batch)
+        return found.gradient(self.decide(found.told().cpu()).to(scores.device)).view_as(scores)
+
+    def measure(self, scores: Tensor, batch: TrainingRows) -> MeasuredMembers:
+        """Return what is to be known of scores [b, n] or [b, n, c]."""
+        return self._losses.measure(scores, batch)
+
+    def decide(self, told: Tensor) -> Tensor:
+        """Return the weights [b, m] of the losses, from :meth:`MeasuredMembers.told` on the CPU."""
+        found = ToldOfMembers.read(told, self._n_losses)
         schedule = self._schedule
-        since = rounds - schedule.arrive
+        since = self.trace.step // self._per_round - schedule.arrive
         look = 0 if since < 0 else 1 + since // schedule.window
-        weights = self._explorer.weigh(
+        return self._explorer.weigh(
             found.losses,
             found.gramian,
             (look + 0.5) / (schedule.windows + 1),
@@ -165,12 +177,10 @@ class MemberGradient:
             gaps=found.gaps,
             members=self._members,
         )
-        self._steps += 1
-        return found.gradient(weights).view_as(scores)
 
     def of_members(self, members: Tensor) -> MemberGradient:
         """Return the gradient of some of the members, in mid-course; the trace stays the same."""
-        taken = copy.copy(self)
-        taken._members = members if self._members is None else self._members[members]
+        taken, own = copy.copy(self), members.cpu()
+        taken._members = own if self._members is None else self._members[own]
         taken._losses = self._losses.of_members(members)
         return taken

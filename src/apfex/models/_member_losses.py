@@ -62,10 +62,36 @@ class MeasuredMembers:
         """Inner products [b, m, m] of the slopes as functions of a row, by the rows' shares."""
         return (self.slopes * self.shares.unsqueeze(1)) @ self.slopes.mT
 
+    @property
+    def n_losses(self) -> int:
+        """Number of losses m."""
+        return self.losses.shape[1]
+
+    def told(self) -> Tensor:
+        """All that decides, in one float64 tensor: see :meth:`ToldOfMembers.read`."""
+        parts = [self.losses, self.gramian.flatten(1)]
+        return torch.cat([part.double() for part in (*parts, self.gaps) if part is not None], 1)
+
     def gradient(self, weights: Tensor) -> Tensor:
         """Gradient [b, n * j] by the scores of the losses times weights [b, m]."""
         combined = weights.to(self.slopes).unsqueeze(1) @ self.slopes
         return combined.squeeze(1) * self.shares
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ToldOfMembers:
+    """What is decided by: losses [b, m], their Gramian [b, m, m], hard gaps [b, m - 1] or None."""
+
+    losses: Tensor
+    gramian: Tensor
+    gaps: Tensor | None
+
+    @staticmethod
+    def read(told: Tensor, m: int) -> ToldOfMembers:
+        """Take apart what :meth:`MeasuredMembers.told` has put together."""
+        losses, products, gaps = told.tensor_split((m, m + m * m), 1)
+        return ToldOfMembers(losses, products.unflatten(1, (m, m)), gaps if gaps.numel() else None)
 
 
 @final
@@ -180,7 +206,8 @@ def _cross_entropy(scores: Tensor, batch: TrainingRows, share: Tensor) -> Tensor
     if scores.ndim == 2:
         each = F.softplus(scores) - scores * batch.y
     else:
-        each = -torch.log_softmax(scores, 2)[:, torch.arange(len(batch.y)), batch.y]
+        own = batch.y.expand(len(scores), -1).unsqueeze(2)
+        each = -torch.log_softmax(scores, 2).gather(2, own).squeeze(2)
     return (each * share).sum(1, keepdim=True)
 
 

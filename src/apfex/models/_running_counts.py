@@ -34,7 +34,7 @@ class RunningCounts:
     def __init__(self, memory: float) -> None:
         self._share = 1.0 / max(memory, 1.0)
         self._mean: Tensor | None = None
-        self._steps = 0
+        self._known = torch.zeros((), dtype=torch.float64)
 
     def update(
         self, decisions: Tensor, labels: Tensor, index: GroupIndex, sample_weight: Tensor | None
@@ -45,13 +45,17 @@ class RunningCounts:
         """
         with torch.no_grad():
             counts = soft_counts(decisions, labels, index, sample_weight)
-            self._mean = torch.zeros_like(counts) if self._mean is None else self._mean
-            self._mean = torch.lerp(self._mean, counts, self._share)
-            self._steps += 1
-            return self._mean / (1 - (1 - self._share) ** self._steps)
+            if self._mean is None:
+                self._mean = torch.zeros_like(counts)
+                self._known = self._known.to(counts.device)
+            # In place, so that a recorded step finds both again.
+            self._mean.lerp_(counts, self._share)
+            self._known.lerp_(torch.ones_like(self._known), self._share)
+            return self._mean / self._known.to(counts.dtype)
 
     def of_members(self, members: Tensor) -> RunningCounts:
         """Return the running mean of some of the members, the first axis of the decisions."""
         taken = copy.copy(self)
         taken._mean = None if self._mean is None else self._mean[members]
+        taken._known = self._known.clone()
         return taken

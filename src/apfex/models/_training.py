@@ -6,16 +6,16 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol, Self, final
+from typing import final
 
 import torch
 from torch import Tensor
 
 from apfex.history import History
-from apfex.models._adam import Adam
 from apfex.models._aims import Aims
+from apfex.models._early_stopping import EarlyStopping
+from apfex.models._learners import Learners, PlainGradient
 from apfex.models._member_gradient import MemberGradient, MemberSchedule
-from apfex.models._member_losses import cross_entropy_gradient
 from apfex.models._rows import TrainingRows
 from apfex.models._stacked_mlp import Population
 from apfex.objectives import Aggregate
@@ -125,11 +125,11 @@ def train_population(
     settings = settings or TrainingSettings()
     _check(population, aims, rows, settings, on_epoch)
     batches = _Batches(len(rows.y), settings)
-    gradient, trace = _Plain(), None
+    gradient, trace = PlainGradient(), None
     if aims is not None:
-        gradient = _driven(aims, strategies, settings, batches.per_epoch, rows)
+        gradient = _driven(aims, strategies, settings, batches.per_epoch)
         trace = gradient.trace
-    learners = _Learners.of(population, gradient, rows, settings)
+    learners = Learners.of(population, gradient, rows, settings.weight_decay)
     stopping = EarlyStopping(population, settings.patience) if settings.patience else None
     with _own_randomness(settings.seed, rows.x.device):
         for epoch in range(settings.epochs):
@@ -146,33 +146,14 @@ def train_population(
     return trace
 
 
-class _Gradient(Protocol):
-    """By the scores of the members that still learn."""
-
-    def __call__(self, scores: Tensor, batch: TrainingRows) -> Tensor: ...
-
-    def of_members(self, members: Tensor) -> Self: ...
-
-
-class _Plain:
-    """The gradient of the cross-entropy, alike for all members."""
-
-    def __call__(self, scores: Tensor, batch: TrainingRows) -> Tensor:
-        return cross_entropy_gradient(scores, batch)
-
-    def of_members(self, members: Tensor) -> _Plain:  # noqa: ARG002
-        return self
-
-
 def _driven(
     aims: Aims,
     strategies: Sequence[Strategy],
     settings: TrainingSettings,
     per_epoch: int,
-    rows: TrainingRows,
 ) -> MemberGradient:
     return MemberGradient(
-        aims.to(rows.x.device),
+        aims,
         strategies,
         MemberSchedule.of(settings.epochs),
         per_epoch,
@@ -206,118 +187,6 @@ def _check(
         raise ValueError(
             f"on_epoch must return losses for patience={settings.patience}, got None; pass one, or "
             "patience=None."
-        )
-
-
-@final
-class EarlyStopping:
-    """Which members go on learning, and the parameters of each at its best evaluation.
-
-    Parameters
-    ----------
-    population : Population
-        Members that stop get their best parameters back.
-    patience : int
-        A member stops after so many evaluations in a row without a new best.
-    """
-
-    def __init__(self, population: Population, patience: int) -> None:
-        self._population, self._patience = population, patience
-        device, b = population.parameters()[0].device, population.n_members
-        self._best = torch.full((b,), torch.inf, dtype=torch.float64, device=device)
-        self._waited = torch.zeros(b, dtype=torch.int64, device=device)
-        self._going = torch.ones(b, dtype=torch.bool, device=device)
-        self._values: list[Tensor] = []
-
-    def update(self, losses: Tensor) -> Tensor:
-        """Take in a loss per member [b], and return which members go on [b].
-
-        The losses of members that stopped before do not count. NaN is no improvement.
-        """
-        losses = torch.as_tensor(losses).detach().to(self._best)
-        if losses.shape != self._best.shape:
-            raise ValueError(
-                f"on_epoch must return one loss per member ({len(self._best)}), got shape "
-                f"{list(losses.shape)}."
-            )
-        now = self._population.values()
-        self._values = self._values or [value.clone() for value in now]
-        better = losses < self._best
-        self._best = torch.where(better, losses, self._best)
-        self._waited = torch.where(better, 0, self._waited + 1)
-        _copy(now, self._values, better)
-        stopped = self._going & (self._waited >= self._patience)
-        _copy(self._values, now, stopped)
-        self._going = self._going & ~stopped
-        return self._going
-
-    def restore(self) -> None:
-        """Give the members that still learn the parameters of their best evaluation."""
-        if self._values:
-            _copy(self._values, self._population.values(), self._going)
-
-
-def _copy(source: list[Tensor], target: list[Tensor], members: Tensor) -> None:
-    for new, old in zip(source, target, strict=True):
-        old[members] = new[members]
-
-
-@dataclass(frozen=True, eq=False)
-class _Learners:
-    """Everything that has a member axis, of the members that still learn."""
-
-    members: Tensor
-    population: Population
-    rows: TrainingRows
-    gradient: _Gradient
-    optimizer: Adam
-
-    @staticmethod
-    def of(
-        population: Population,
-        gradient: _Gradient,
-        rows: TrainingRows,
-        settings: TrainingSettings,
-    ) -> _Learners:
-        return _Learners(
-            torch.arange(population.n_members, device=rows.x.device),
-            population,
-            rows,
-            gradient,
-            Adam(population.parameters(), settings.weight_decay),
-        )
-
-    def learn(self, batches: Iterator[tuple[Tensor, float]]) -> None:
-        """Learn from batches of rows, each with its learning rate."""
-        self.population.train()
-        parameters = self.population.parameters()
-        for chosen, learning_rate in batches:
-            batch = self.rows.take(chosen)
-            scores = self.population.scores(batch.x)
-            for parameter in parameters:
-                parameter.grad = None
-            torch.autograd.backward(scores, self.gradient(scores.detach(), batch))
-            self.optimizer.step([parameter.grad for parameter in parameters], learning_rate)
-        self.population.train(False)
-
-    def copy_to(self, population: Population) -> None:
-        """Copy what was learned into the population of all members."""
-        if self.population is not population:
-            for own, everyone in zip(self.population.values(), population.values(), strict=True):
-                everyone[self.members] = own
-
-    def keep(self, going: Tensor) -> _Learners:
-        """Return those of all members [b] that go on."""
-        kept = going[self.members].nonzero().squeeze(1)
-        if len(kept) == len(self.members):
-            return self
-        population = self.population.of_members(kept)
-        return _Learners(
-            self.members[kept],
-            population,
-            self.rows.of_members(kept),
-            self.gradient.of_members(kept),
-            self.optimizer.of_members(kept, population.parameters()),
         )
 
 

@@ -141,7 +141,7 @@ def few_gaps(
     # NaN scores must give NaN gaps, instead of groups that seem to be empty.
     poison = 0.0 * few.sum((-1, -2))[..., None]
     if isinstance(few, Tensor):
-        few, coefficients = few.nan_to_num(), few.new_tensor(coefficients)
+        few, coefficients = few.nan_to_num(), _coefficients_on(rates, few.device)
     elif np.isnan(poison).any():
         few = np.nan_to_num(few)
     sums = (few @ coefficients).swapaxes(-1, -2)  # [..., 2 r, k]
@@ -156,6 +156,12 @@ def few_gaps(
 def _coefficients(rates: tuple[RateName, ...]) -> np.ndarray:
     rows = [RATES[rate].numerator for rate in rates] + [RATES[rate].denominator for rate in rates]
     return np.array(rows, dtype=np.float64).T
+
+
+@cache
+def _coefficients_on(rates: tuple[RateName, ...], device: torch.device) -> Tensor:
+    """On a GPU; nothing is sent there while a step is recorded."""
+    return torch.from_numpy(_coefficients(rates)).to(device)
 
 
 def _look_up(table: Tensor, plan: _Plan) -> Tensor:

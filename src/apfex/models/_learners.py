@@ -1,0 +1,165 @@
+"""Members that learn: everything with a member axis, and the step that they take together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol, Self, final
+
+import torch
+from torch import Tensor
+
+from apfex.models._adam import Adam
+from apfex.models._member_losses import cross_entropy_gradient
+from apfex.models._recorded_step import RecordedStep, can_record
+from apfex.models._rows import TrainingRows
+from apfex.models._stacked_mlp import Population
+
+_FIRST_STEPS = 2
+"""Taken one by one before a step is recorded: they set up what a device sets up once."""
+
+
+class Measured(Protocol):
+    """What was measured of a batch."""
+
+    @property
+    def n_losses(self) -> int:
+        """Number of losses m."""
+        ...
+
+    def told(self) -> Tensor | None:
+        """Return what decides on weights [b, m] of the losses; None where all weigh 1."""
+        ...
+
+    def gradient(self, weights: Tensor) -> Tensor:
+        """Return the gradient by the scores, with weights [b, m] of the losses."""
+        ...
+
+
+class Gradient(Protocol):
+    """By the scores of the members that still learn; rows are on the device, decisions are not."""
+
+    def measure(self, scores: Tensor, batch: TrainingRows) -> Measured: ...
+
+    def decide(self, told: Tensor) -> Tensor: ...
+
+    def of_members(self, members: Tensor) -> Self: ...
+
+
+@final
+class PlainGradient:
+    """The gradient of the cross-entropy, alike for all members."""
+
+    def measure(self, scores: Tensor, batch: TrainingRows) -> PlainGradient.Slopes:
+        """Return it, as there is nothing to decide."""
+        return PlainGradient.Slopes(cross_entropy_gradient(scores, batch))
+
+    def decide(self, told: Tensor) -> Tensor:
+        """Return what is told: there is one loss."""
+        return told
+
+    def of_members(self, members: Tensor) -> PlainGradient:  # noqa: ARG002
+        """Return the same."""
+        return self
+
+    @final
+    @dataclass(frozen=True, eq=False)
+    class Slopes:
+        """By the scores [b, n] or [b, n, c]."""
+
+        slopes: Tensor
+        n_losses: int = 1
+
+        def told(self) -> None:
+            """Nothing is to be decided."""
+
+        def gradient(self, weights: Tensor) -> Tensor:  # noqa: ARG002
+            """Return the slopes."""
+            return self.slopes
+
+
+@final
+@dataclass(eq=False)
+class Learners:
+    """Everything that has a member axis, of the members that still learn.
+
+    A step has two halves, :meth:`measure` and :meth:`move`, between which it is decided what each
+    loss weighs. On a GPU both are recorded once for each size of a batch, and replayed.
+    """
+
+    members: Tensor
+    population: Population
+    rows: TrainingRows
+    gradient: Gradient
+    optimizer: Adam
+    _steps: int = 0
+    _recorded: dict[int, RecordedStep] = field(default_factory=dict)
+
+    @staticmethod
+    def of(
+        population: Population, gradient: Gradient, rows: TrainingRows, weight_decay: float
+    ) -> Learners:
+        """All members, at the beginning."""
+        members = torch.arange(population.n_members, device=rows.x.device)
+        optimizer = Adam(population.parameters(), weight_decay)
+        return Learners(members, population, rows, gradient, optimizer)
+
+    def learn(self, batches: Iterator[tuple[Tensor, float]]) -> None:
+        """Learn from batches of rows, each with its learning rate."""
+        self.population.train()
+        for chosen, learning_rate in batches:
+            self._step(chosen, learning_rate)
+            self._steps += 1
+        self.population.train(False)
+
+    def measure(self, chosen: Tensor) -> tuple[Tensor, Measured]:
+        """Scores of some rows, by which the parameters can be moved, and what is known of them."""
+        batch = self.rows.take(chosen)
+        scores = self.population.scores(batch.x)
+        return scores, self.gradient.measure(scores.detach(), batch)
+
+    def move(
+        self,
+        scores: Tensor,
+        found: Measured,
+        weights: Tensor,
+        learning_rate: float | Tensor,
+    ) -> None:
+        """Move the parameters against the gradient."""
+        by_scores = found.gradient(weights).view_as(scores)
+        parameters = self.population.parameters()
+        gradients = torch.autograd.grad(scores, parameters, by_scores, allow_unused=True)
+        self.optimizer.step(gradients, learning_rate)
+
+    def copy_to(self, population: Population) -> None:
+        """Copy what was learned into the population of all members."""
+        if self.population is not population:
+            for own, everyone in zip(self.population.values(), population.values(), strict=True):
+                everyone[self.members] = own
+
+    def keep(self, going: Tensor) -> Learners:
+        """Return those of all members [b] that go on."""
+        kept = going[self.members].nonzero().squeeze(1)
+        if len(kept) == len(self.members):
+            return self
+        population = self.population.of_members(kept)
+        return Learners(
+            self.members[kept],
+            population,
+            self.rows.of_members(kept),
+            self.gradient.of_members(kept),
+            self.optimizer.of_members(kept, population.parameters()),
+        )
+
+    def _step(self, chosen: Tensor, learning_rate: float) -> None:
+        if self._steps >= _FIRST_STEPS and can_record(self.population, chosen):
+            if len(chosen) not in self._recorded:
+                self._recorded[len(chosen)] = RecordedStep(self, chosen)
+            self._recorded[len(chosen)].play(chosen, learning_rate)
+            return
+        scores, found = self.measure(chosen)
+        told = found.told()
+        weights = torch.ones(len(scores), found.n_losses, device=scores.device)
+        if told is not None:
+            weights = self.gradient.decide(told.cpu()).to(scores.device)
+        self.move(scores, found, weights, learning_rate)
