@@ -128,6 +128,10 @@ class Explorer:
         """
         return self._aims.bounds(gaps[self._plain], done)
 
+    def aims(self, members: Tensor | None = None) -> Tensor:
+        """Weights [b, m] of the aims alone, where there are no bounds."""
+        return self._preferences if members is None else self._preferences[members]
+
     def weigh(
         self,
         losses: Tensor,

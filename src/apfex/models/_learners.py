@@ -41,6 +41,8 @@ class Gradient(Protocol):
 
     def measure(self, scores: Tensor, batch: TrainingRows) -> Measured: ...
 
+    def foreseen(self) -> Tensor | None: ...
+
     def decide(self, told: Tensor) -> Tensor: ...
 
     def of_members(self, members: Tensor) -> Self: ...
@@ -53,6 +55,9 @@ class PlainGradient:
     def measure(self, scores: Tensor, batch: TrainingRows) -> PlainGradient.Slopes:
         """Return it, as there is nothing to decide."""
         return PlainGradient.Slopes(cross_entropy_gradient(scores, batch))
+
+    def foreseen(self) -> None:
+        """Nothing is decided."""
 
     def decide(self, told: Tensor) -> Tensor:
         """Return what is told: there is one loss."""
@@ -110,6 +115,7 @@ class Learners:
         for chosen, learning_rate in batches:
             self._step(chosen, learning_rate)
             self._steps += 1
+        self._finish()
         self.population.train(False)
 
     def measure(self, chosen: Tensor) -> tuple[Tensor, Measured]:
@@ -152,14 +158,30 @@ class Learners:
         )
 
     def _step(self, chosen: Tensor, learning_rate: float) -> None:
-        if self._steps >= _FIRST_STEPS and can_record(self.population, chosen):
-            if len(chosen) not in self._recorded:
-                self._recorded[len(chosen)] = RecordedStep(self, chosen)
-            self._recorded[len(chosen)].play(chosen, learning_rate)
+        size = len(chosen)
+        if self._steps < _FIRST_STEPS or not can_record(self.population, chosen):
+            self._finish()
+            self._step_once(chosen, learning_rate)
             return
+        if size not in self._recorded:
+            self._recorded[size] = RecordedStep(self, chosen)
+        self._finish(but=self._recorded[size])
+        self._recorded[size].play(chosen, learning_rate)
+
+    def _step_once(self, chosen: Tensor, learning_rate: float) -> None:
         scores, found = self.measure(chosen)
         told = found.told()
         weights = torch.ones(len(scores), found.n_losses, device=scores.device)
         if told is not None:
             weights = self.gradient.decide(told.cpu()).to(scores.device)
-        self.move(scores, found, weights, learning_rate)
+        # A GPU's fused kernel rounds a rate that is a tensor, as that of a recording is.
+        rate = (
+            torch.tensor(learning_rate, device=chosen.device) if chosen.is_cuda else learning_rate
+        )
+        self.move(scores, found, weights, rate)
+
+    def _finish(self, but: RecordedStep | None = None) -> None:
+        """Let all recordings take in what was told of their last step."""
+        for recorded in self._recorded.values():
+            if recorded is not but:
+                recorded.finish()

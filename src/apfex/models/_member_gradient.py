@@ -163,11 +163,16 @@ class MemberGradient:
         """Return what is to be known of scores [b, n] or [b, n, c]."""
         return self._losses.measure(scores, batch)
 
+    def foreseen(self) -> Tensor | None:
+        """Return what :meth:`decide` will return, as far as that can be said beforehand."""
+        if self._since_arrival >= 0 or self._explorer.has_bounds:
+            return None
+        return self._explorer.aims(self._members)
+
     def decide(self, told: Tensor) -> Tensor:
         """Return the weights [b, m] of the losses, from :meth:`MeasuredMembers.told` on the CPU."""
         found = ToldOfMembers.read(told, self._n_losses)
-        schedule = self._schedule
-        since = self.trace.step // self._per_round - schedule.arrive
+        schedule, since = self._schedule, self._since_arrival
         look = 0 if since < 0 else 1 + since // schedule.window
         return self._explorer.weigh(
             found.losses,
@@ -177,6 +182,11 @@ class MemberGradient:
             gaps=found.gaps,
             members=self._members,
         )
+
+    @property
+    def _since_arrival(self) -> int:
+        """Rounds since strategies decide."""
+        return self.trace.step // self._per_round - self._schedule.arrive
 
     def of_members(self, members: Tensor) -> MemberGradient:
         """Return the gradient of some of the members, in mid-course; the trace stays the same."""
