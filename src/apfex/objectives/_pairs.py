@@ -165,7 +165,7 @@ def _prefix_sums(xp: ModuleType, v: Array, known: Array, count: Array) -> tuple[
     centre = v.sum(-1, keepdim=True) / count.clamp(min=1)
     # Groups left out are put far to the right, where they are nobody's neighbour.
     outside = 4.0 + torch.arange(v.shape[-1], device=v.device, dtype=v.dtype)
-    s, order = torch.where(known, v - centre, outside).sort(-1)
+    s, order = torch.where(known, v - centre, outside).contiguous().sort(-1)
     first = torch.searchsorted(s, s - WIDTH, right=True)
     last = torch.minimum(torch.searchsorted(s, s + WIDTH), count)
     zero = s.new_zeros((*s.shape[:-1], 1))

@@ -1,0 +1,184 @@
+"""How does the cost of a step grow with rows, groups, objectives, parameters; an audit's with groups?
+
+One quantity grows at a time, the others stay as they are: batches of 4,096 rows with 104 inputs, a
+network of two hidden layers of 64, 4 groups, cross-entropy with dp and tpr, the switching rule in
+prediction space. ``python benchmarks/bench_scaling.py --json
+benchmarks/results/scaling/MACHINE.json`` keeps the figures, ``--plot docs/scaling.png FILE ...``
+draws kept ones. ``docs/scaling.md`` says what follows for a billion rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from front.machine import describe, write_figures
+from torch import nn
+
+from apfex.auditing import AuditSettings, audit_counts
+from apfex.groups import make_groups
+from apfex.objectives import CrossEntropy, FairnessLoss, Objectives
+from apfex.optimizer import APFEx
+from apfex.rates import count_rows
+from apfex.strategies import AdaptiveSwitch
+
+
+@dataclass(frozen=True)
+class Size:
+    """Of a step: rows of a batch, groups of a grouping, groupings, width of the hidden layers."""
+
+    rows: int = 4_096
+    groups: int = 4
+    groupings: int = 1
+    hidden: int = 64
+
+    @property
+    def objectives(self) -> int:
+        return 1 + 2 * self.groupings
+
+    @property
+    def parameters(self) -> int:
+        return sum(p.numel() for p in network(self.hidden).parameters())
+
+
+INPUTS, LEAST_ROUNDS = 104, 10
+GROWING: dict[str, list[Size]] = {
+    "rows": [Size(rows=rows) for rows in (1_024, 4_096, 16_384, 65_536, 262_144)],
+    "groups": [Size(rows=65_536, groups=k) for k in (4, 64, 1_024, 10_000)],
+    "objectives": [Size(groupings=count) for count in (1, 2, 4, 8)],
+    "parameters": [Size(hidden=width) for width in (64, 512, 2_048, 4_096)],
+}
+
+
+def network(hidden: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Linear(INPUTS, hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, 1),
+    )
+
+
+def steps_of(size: Size, device: str) -> dict[str, Callable[[], None]]:
+    """A plain step and one of ours on the same network and rows."""
+    torch.manual_seed(0)
+    x = torch.randn(size.rows, INPUTS, device=device)
+    y = (torch.rand(size.rows, device=device) < 0.3).long()
+    groupings = [torch.arange(size.rows, device=device) % size.groups] * size.groupings
+    losses = [FairnessLoss(rate) for _ in groupings for rate in ("dp", "tpr")]
+    objectives = Objectives([CrossEntropy(), *losses])
+    groups = [None, *(grouping for grouping in groupings for _ in range(2))]
+    ours, theirs = network(size.hidden).to(device), network(size.hidden).to(device)
+    optimizer = APFEx(torch.optim.Adam(ours.parameters()), AdaptiveSwitch(), space="prediction")
+    adam = torch.optim.Adam(theirs.parameters())
+
+    def apfex() -> None:
+        scores = ours(x).squeeze(1)
+        optimizer.backward(objectives(scores, y, groups), outputs=scores)
+        optimizer.step()
+
+    def plain() -> None:
+        adam.zero_grad()
+        nn.functional.binary_cross_entropy_with_logits(theirs(x).squeeze(1), y.float()).backward()
+        adam.step()
+
+    return {"plain": plain, "apfex": apfex}
+
+
+def milliseconds(steps: dict[str, Callable[[], None]], device: str) -> dict[str, float]:
+    """Median over rounds in which the steps take turns."""
+    taken: dict[str, list[float]] = {name: [] for name in steps}
+    spent = 0.0
+    while len(taken["plain"]) < LEAST_ROUNDS + 3 or (spent < 1.0 and len(taken["plain"]) < 100):
+        for name, step in steps.items():
+            start = time.perf_counter()
+            step()
+            if device == "cuda":
+                torch.cuda.synchronize()
+            taken[name].append(time.perf_counter() - start)
+            spent += taken[name][-1]
+    return {name: 1e3 * statistics.median(times[3:]) for name, times in taken.items()}
+
+
+def growth(device: str) -> dict[str, list[dict[str, float]]]:
+    found: dict[str, list[dict[str, float]]] = {}
+    for quantity, sizes in GROWING.items():
+        found[quantity] = []
+        for size in sizes:
+            times = milliseconds(steps_of(size, device), device)
+            found[quantity].append({quantity: getattr(size, quantity), **times})
+            print(f"{quantity:11}{getattr(size, quantity):>12,}  {shown(times)}", flush=True)
+    return found
+
+
+def shown(times: dict[str, float]) -> str:
+    ratio = times["apfex"] / times["plain"]
+    return f"plain {times['plain']:9.2f} ms   APFEx {times['apfex']:9.2f} ms ({ratio:.2f} x)"
+
+
+def audits(sizes: Iterable[int] = (4, 64, 1_024, 10_000)) -> list[dict[str, float]]:
+    """Seconds from counts of 100 rows a group to an audit; rows are counted before."""
+    found = []
+    for k in sizes:
+        generator = np.random.default_rng(0)
+        codes = np.repeat(np.arange(k), 100)
+        side = max(2, round(k**0.5))
+        groups = make_groups({"a": codes % side, "b": codes // side})
+        y, decided = generator.integers(0, 2, (2, len(codes)))
+        counts = count_rows(y, decided, groups)
+        start = time.perf_counter()
+        audit_counts(counts, AuditSettings())
+        found.append({"groups": k, "seconds": time.perf_counter() - start})
+        print(f"audit of counts {k:>7,} groups {found[-1]['seconds']:8.2f} s", flush=True)
+    return found
+
+
+def draw(path: Path, records: Sequence[Path]) -> None:
+    """Milliseconds of a step against each quantity, a line for each machine."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, len(GROWING), figsize=(14, 3.4), sharey=True)
+    for record in records:
+        kept = json.loads(record.read_text())
+        for axis, (quantity, points) in zip(axes, kept["steps"].items(), strict=True):
+            place = [point[quantity] for point in points]
+            for name, style in (("plain", "--"), ("apfex", "-")):
+                label = f"{name if name == 'plain' else 'APFEx'}, {record.stem}"
+                axis.loglog(
+                    place, [point[name] for point in points], style, marker="o", label=label
+                )
+            axis.set_xlabel(quantity)
+    axes[0].set_ylabel("milliseconds of a step")
+    axes[0].legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--json", type=Path, help="file for the figures")
+    parser.add_argument("--plot", type=Path, nargs="+", metavar="FILE", help="picture, records")
+    arguments = parser.parse_args()
+    if arguments.plot:
+        draw(arguments.plot[0], arguments.plot[1:])
+        return
+    machine = describe(torch.get_num_threads(), ("apfex", "torch"))
+    if arguments.device == "cuda":
+        machine = f"{torch.cuda.get_device_name()}; {machine}"
+    print(machine)
+    figures = {"steps": growth(arguments.device), "audits": audits()}
+    if arguments.json:
+        write_figures(arguments.json, machine, figures)
+
+
+if __name__ == "__main__":
+    main()
