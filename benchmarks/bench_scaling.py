@@ -1,4 +1,4 @@
-"""How does the cost of a step grow with rows, groups, objectives, parameters; an audit's with groups?
+"""How does a step grow with rows, groups, objectives and parameters, and an audit with groups?
 
 One quantity grows at a time, the others stay as they are: batches of 4,096 rows with 104 inputs, a
 network of two hidden layers of 64, 4 groups, cross-entropy with dp and tpr, the switching rule in
