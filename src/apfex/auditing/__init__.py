@@ -5,9 +5,10 @@ The function is :func:`audit`, also ``apfex.audit``. It counts rows once
 audit can be made wherever rows can be counted, stored as JSON and read again.
 """
 
-from apfex.auditing._audit import audit, audit_counts, audit_rows
+from apfex.auditing._audit import audit, audit_rows
 from apfex.auditing._diff import AuditChange
 from apfex.auditing._estimates import column_of
+from apfex.auditing._from_counts import audit_counts
 from apfex.auditing._result import Audit
 from apfex.auditing._settings import AuditSettings, groupings_of
 from apfex.auditing._strata import MOST_STRATA
