@@ -1,4 +1,4 @@
-"""What only rows can tell beyond their counts: calibration, metrics by group, gaps within strata."""
+"""What only rows can tell beyond their counts: calibration, metrics, gaps within strata."""
 
 from __future__ import annotations
 
