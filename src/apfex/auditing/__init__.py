@@ -13,6 +13,7 @@ from apfex.auditing._result import Audit
 from apfex.auditing._settings import AuditSettings, groupings_of
 from apfex.auditing._strata import MOST_STRATA
 from apfex.auditing._summary import AuditSummary
+from apfex.auditing._table import audit_table
 from apfex.auditing._verdicts import VERDICTS, Verdict, holm, worst_first
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "Verdict",
     "audit",
     "audit_counts",
+    "audit_table",
 ]

@@ -102,7 +102,7 @@ def audit(
     settings = AuditSettings(criteria, tolerance, confidence, min_count, favorable_label)
     notes = ()
     if y_true is None:
-        settings, notes = _without_labels(settings)
+        settings, notes = without_labels(settings, "y_true")
     data = read_inputs(
         y_true,
         y_pred,
@@ -160,12 +160,13 @@ def audit_rows(
     return with_parts(found, parts, measures, strata)
 
 
-def _without_labels(settings: AuditSettings) -> tuple[AuditSettings, tuple[str, ...]]:
+def without_labels(settings: AuditSettings, argument: str) -> tuple[AuditSettings, tuple[str, ...]]:
+    """Settings without the criteria that need labels, and a note of these."""
     blind, needy = settings.without_labels()
     if not blind:
         raise ValueError(
-            f"y_true must be given for the criteria {list(needy)}, got None; without labels only "
-            "selection rates can be audited: criteria='dp'."
+            f"{argument} must be given for the criteria {list(needy)}, got None; without labels "
+            "only selection rates can be audited: criteria='dp'."
         )
     if not needy:
         return settings, ()
