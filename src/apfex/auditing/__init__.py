@@ -13,7 +13,9 @@ from apfex.auditing._result import Audit
 from apfex.auditing._settings import AuditSettings, groupings_of
 from apfex.auditing._strata import MOST_STRATA
 from apfex.auditing._summary import AuditSummary
-from apfex.auditing._table import audit_table
+from apfex.auditing._table import audit_table, audit_tallied, check_sums, moments_of
+from apfex.auditing._table_scores import TableScores
+from apfex.auditing._tally import Roles, TableQuery, Tally
 from apfex.auditing._verdicts import VERDICTS, Verdict, holm, worst_first
 
 __all__ = [

@@ -239,9 +239,16 @@ class TableQuery:
         return Tally(values, Repeats(rows, weights), own)
 
     def _series(self, column: Any) -> pd.Series:
+        import pyarrow as pa
+
         if self.source.format == "csv":
             return pd.Series(self.source.values(column), dtype=object).infer_objects()
-        return column.to_pandas(integer_object_nulls=True).reset_index(drop=True)
+        whole = column.to_pandas(integer_object_nulls=True).reset_index(drop=True)
+        if whole.dtype == object and pa.types.is_integer(column.type):
+            known = [abs(value) for value in whole if value is not None]
+            if max(known, default=0) < 2**53:  # as pandas has them, unless digits would be lost
+                return whole.astype(float)
+        return whole
 
     def _check_weights(self, rows: np.ndarray, own: Mapping[str, np.ndarray]) -> None:
         """Refuse weights as :func:`apfex.metrics.read_inputs` does in memory."""
