@@ -124,17 +124,17 @@ def audit(
     screen.say()
     _show_data(run, screen)
     _show_tables(run.audit, screen)
-    where = None if folder is None else str(run.save(folder).absolute())
+    written = None if folder is None else str(run.save(folder).absolute())
     screen.say()
-    if where is None:
+    if written is None:
         screen.say("Nothing is written; for a page and JSON add --out FOLDER.")
     else:
-        screen.facts({"Report": str(Path(where) / "report.html"), "Folder": where})
+        screen.facts({"Report": str(Path(written) / "report.html"), "Folder": written})
     _show_gates(checked, screen)
     hit = any(one.hit for one in checked)
     gates = [one.to_dict() for one in checked]
     content = loads(run.audit.to_json())
-    screen.finish({"hit": hit, "rules": gates, "folder": where, "audit": content})
+    screen.finish({"hit": hit, "rules": gates, "folder": written, "audit": content})
     if hit:
         raise typer.Exit(1)
 
