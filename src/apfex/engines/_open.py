@@ -68,14 +68,14 @@ class EngineTable:
 
         ``numbers`` are columns that are read as numbers, whichever kind of number each file has.
         """
+        if self.format == "parquet":
+            check_kinds(self.files, columns, numbers, self.rows_of)
         for name in columns:
             kind = self.table[name].type()
             if kind.is_nested() or kind.is_json():
                 raise ValueError(
                     f"{name} must hold single values, got a column of type {kind} in {self.name}."
                 )
-        if self.format == "parquet":
-            check_kinds(self.files, columns, numbers, self.rows_of)
 
     def fetch(self, expression: Any) -> Any:
         """The rows of a query as a table of Arrow; an error in one sentence."""
@@ -178,7 +178,7 @@ def _open_database(text: str, kind: str, table: str | None) -> EngineTable:
             backend = connect_duckdb(text)
         else:
             backend = ibis.sqlite.connect(text) if kind == "sqlite" else ibis.connect(text)
-        tables = sorted(backend.list_tables())
+        tables = sorted(_tables(backend) if kind == "duckdb" else backend.list_tables())
     except Exception as error:
         raise ValueError(f"{text} cannot be opened: {_first_line(error)}") from error
     if table is None and len(tables) != 1:
@@ -191,6 +191,15 @@ def _open_database(text: str, kind: str, table: str | None) -> EngineTable:
         raise ValueError(f"table must name a table of {text}, got {chosen!r}; {said}")
     files = (text,) if kind != "database" else ()
     return EngineTable(f"{text} ({chosen})", backend.table(chosen), backend, files, kind)
+
+
+def _tables(backend: Any) -> list[str]:
+    """Tables and views of a file of DuckDB."""
+    query = (
+        "SELECT table_name FROM information_schema.tables WHERE table_catalog = current_database() "
+        "AND table_schema = current_schema()"
+    )
+    return [name for (name,) in backend.con.execute(query).fetchall()]
 
 
 def _unreadable(opened: EngineTable, error: Exception) -> Exception:

@@ -120,8 +120,8 @@ class OrderStatistics:
 
         def key(place: int) -> Any:
             # Halves do not overflow; rounding keeps the order, so that buckets never overlap.
-            width = max(high[place] / 2 - low[place] / 2, np.finfo(float).tiny)
-            scaled = (x / 2 - literal(low[place] / 2)) * literal(min((each - 1) / width, 1e300))
+            width = max(high[place] / 2 - low[place] / 2, each * 1e-300)
+            scaled = (x / 2 - literal(low[place] / 2)) * literal((each - 1) / width)
             return scaled.floor().cast("int64") + place * each
 
         def tree(first: int, last: int) -> Any:
@@ -141,7 +141,8 @@ class OrderStatistics:
         """Rows by key, of those between the ends of some bucket."""
         import ibis
 
-        ends = np.stack([low, np.nextafter(high, np.inf)], 1).ravel()
+        with np.errstate(over="ignore"):  # beyond the largest float there is infinity
+            ends = np.stack([low, np.nextafter(high, np.inf)], 1).ravel()
         keyed = self._table.mutate(key=key)
         if len(low) < len(self._buckets.rows):
             keyed = keyed.filter(place_among(keyed.value, ends) % 2 == 1)
