@@ -1,6 +1,7 @@
 """An audit by an engine is the audit of the same rows in memory."""
 
 import datetime
+import math
 import sqlite3
 from decimal import Decimal
 from typing import Any
@@ -101,7 +102,7 @@ def outcome(work):
         return str(error)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(tables())
 def test_counts_are_those_of_memory_and_so_are_errors(asked):
     arrow, favorable, labelled, weighted = asked
@@ -176,7 +177,7 @@ def test_the_audit_is_the_same(weighted, scored):
     assert_same(apfex.auditing.Audit(**{**vars(found), "notes": _renamed(found)}), wanted)
     if scored:
         pd.testing.assert_frame_equal(found.rates_by_threshold(), wanted.rates_by_threshold())
-    assert found.summary == wanted.summary
+    assert found.summary.text == wanted.summary.text
     pd.testing.assert_frame_equal(found.worst(), wanted.worst())
     pd.testing.assert_frame_equal(found.plan(), wanted.plan())
 
@@ -281,7 +282,10 @@ GIVEN = {"prediction": "d", "label": "y", "sensitive": ["sex"]}
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"label": "Y2"}, "label must name a column of the frame, got 'Y2'; it has sex, race"),
+        (
+            {"label": "label"},
+            "label must name a column of the frame, got 'label'; it has sex, race",
+        ),
         ({"prediction": "D"}, "prediction must name a column .*got 'D'; did you mean 'd'"),
         ({"sensitive": ["rase"]}, "sensitive must name a column .*did you mean 'race'"),
         ({"sensitive": []}, "sensitive must name at least one column, got none"),
@@ -327,7 +331,5 @@ def test_a_million_weights_add_up_to_the_last_digits():
     query = TableQuery.of(open_engine_table(arrow), roles)
     found = _read(query.tally(), query, 1).count()
     for place in (0, 1):
-        import math
-
         exact = math.fsum(weight[place::2])
-        assert abs(found.sums[0, place, 0] / exact - 1) < 1e-15 * 10
+        assert abs(found.sums[0, place, 0] / exact - 1) < 1e-15

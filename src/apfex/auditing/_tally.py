@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from apfex.auditing._settings import MOST_GROUPS
-from apfex.engines import EngineTable, exact_sum, is_nan, number_of, place_among
+from apfex.engines import EngineTable, exact_sum, literal, number_of, place_among
 from apfex.rates import Repeats
 
 _MOST_ROWS = 40 * MOST_GROUPS
@@ -125,12 +125,10 @@ class TableQuery:
         roles, made = self.roles, self._weight_sums()
         if roles.scored is not None:
             score = number_of(self.source.table[roles.scored])
-            keys[UNSCORED] = is_nan(score)
+            keys[UNSCORED] = self.source.lacks(score)
             made |= {"s_low": score.min(), "s_high": score.max(), "s_sum": self._sum(score)}
             made |= self._moments(score.clip(0, 1))
-        found = self._grouped(keys, made | self._no_numbers())
-        self._check_numbers(found)
-        return found
+        return self._grouped(keys, made | self._no_numbers())
 
     def by_place(self, cuts: Mapping[str, np.ndarray]) -> Tally:
         """Rows that have all they need, by place of the score among each of several cuts."""
@@ -148,7 +146,9 @@ class TableQuery:
         for name in dict.fromkeys((roles.prediction, roles.label, roles.scored)):
             if name is not None:
                 column = table[name]
-                table = table.filter(~is_nan(number_of(column) if name == roles.scored else column))
+                table = table.filter(
+                    ~self.source.lacks(number_of(column) if name == roles.scored else column)
+                )
         return table
 
     def _keys(self) -> dict[Any, Any]:
@@ -160,7 +160,7 @@ class TableQuery:
                 keys[role, name] = table[name]
                 if name in roles.bins:
                     number = number_of(table[name])
-                    keys[role, name] = is_nan(number).ifelse(
+                    keys[role, name] = self.source.lacks(number).ifelse(
                         None, place_among(number, roles.bins[name])
                     )
         if roles.label is not None:
@@ -172,7 +172,9 @@ class TableQuery:
         if threshold is None:
             return {"prediction": column}
         score = number_of(column)
-        return {"prediction": is_nan(score).ifelse(None, place_among(score, [threshold]))}
+        return {
+            "prediction": self.source.lacks(score).ifelse(None, place_among(score, [threshold]))
+        }
 
     def _weighted(self, values: Any) -> Any:
         if self.roles.weight is None:
@@ -191,16 +193,15 @@ class TableQuery:
 
     def _moments(self, p: Any) -> dict[str, Any]:
         """Sums by weight of powers of p, and of 1 - p, of which a label has one."""
-        made: dict[str, Any] = {}
-        for name, q in (("p", p), ("q", 1 - p)):
-            if "means" in self.roles.moments:
-                for power, value in (("1", q), ("2", q * q), ("4", q * q * q * q)):
-                    made[f"{name}{power}"] = self._sum(self._weighted(value))
-            if "log_loss" in self.roles.moments:
-                loss = -(q.clip(1e-15, 1 - 1e-15).ln())
-                made[f"{name}_log"] = self._sum(self._weighted(loss))
-                made[f"{name}_log2"] = self._sum(self._weighted(loss * loss))
-        return made
+        values: dict[str, Any] = {}
+        if "means" in self.roles.moments:
+            for name, q in (("p", p), ("q", 1 - p)):
+                values |= {f"{name}1": q, f"{name}2": q * q, f"{name}4": q * q * q * q}
+        if "log_loss" in self.roles.moments:
+            inner = p.clip(literal(1e-15), literal(1 - 1e-15))
+            for name, q in (("p", inner), ("q", 1 - inner)):
+                values |= {f"{name}_log": -q.ln(), f"{name}_log2": q.ln() * q.ln()}
+        return {name: self._sum(self._weighted(value)) for name, value in values.items()}
 
     def _no_numbers(self) -> dict[str, Any]:
         """How many cells of CSV are no numbers, where these are wanted."""
@@ -212,9 +213,9 @@ class TableQuery:
             for argument, name in self.roles.numeric.items()
         }
 
-    def _check_numbers(self, found: Tally) -> None:
+    def _check_numbers(self, own: Mapping[str, np.ndarray]) -> None:
         for argument, name in self.roles.numeric.items():
-            strange = int(np.nansum(found.sums.get(f"text {argument}", np.zeros(1))))
+            strange = int(np.nansum(own.get(f"text {argument}", np.zeros(1))))
             if strange:
                 raise TypeError(
                     f"{argument} {name} must hold numbers, with a point before decimals, got other "
@@ -232,6 +233,7 @@ class TableQuery:
             raise _too_many(values)
         rows = found["v_rows"].to_numpy().astype(np.int64)
         own = {name: _floats(found[f"v_{name}"]) for name in sums}
+        self._check_numbers(own)
         weights = None
         if self.roles.weight is not None:
             self._check_weights(rows, own)

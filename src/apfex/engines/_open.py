@@ -77,6 +77,15 @@ class EngineTable:
                     f"{name} must hold single values, got a column of type {kind} in {self.name}."
                 )
 
+    def lacks(self, column: Any) -> Any:
+        """Whether a value is missing: null, or the float that stands for it where there is one."""
+        from ibis.expr.operations import IsNan
+
+        missing = column.isnull()
+        if column.type().is_floating() and self.backend.has_operation(IsNan):
+            return missing | column.isnan()
+        return missing
+
     def fetch(self, expression: Any) -> Any:
         """The rows of a query as a table of Arrow; an error in one sentence."""
         try:

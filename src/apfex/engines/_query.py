@@ -35,12 +35,6 @@ def _fsum() -> Any:
     return fsum
 
 
-def is_nan(column: Any) -> Any:
-    """Whether a value is missing: null, or the float that stands for it."""
-    missing = column.isnull()
-    return missing | column.isnan() if column.type().is_floating() else missing
-
-
 def number_of(column: Any) -> Any:
     """A column as float64; cells of text that are no numbers become null."""
     if column.type().is_string():
