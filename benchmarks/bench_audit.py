@@ -1,50 +1,220 @@
-"""Time and memory of ``apfex audit`` on a large file, in a process of its own.
+"""An audit of more rows than memory, beside the bare query, polars, memory and fairlearn.
 
-``python benchmarks/bench_audit.py --rows 10000000`` writes a Parquet file of decisions, labels and
-two sensitive columns to a temporary folder, audits it, and prints seconds and peak memory.
+``python benchmarks/bench_audit.py --rows 100000000`` writes Parquet files once (3 attributes, 60
+groups, label, decision, weight, score) to ``build/bench_audit``, then lets each method work in a
+process of its own, in turns, and prints seconds and peak memory. The bare ``GROUP BY`` of DuckDB is
+what no audit can be faster than. Methods that hold rows in memory get as many as they can bear
+(``--memory-rows``, ``--fairlearn-rows``). Seconds are of the work, without imports.
+``--json FILE`` keeps the figures with the machine.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import resource
+import shutil
+import statistics
 import subprocess
 import sys
-import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-import pandas as pd
+ROOT = Path(__file__).parents[1]
+KEYS = ["sex", "race", "age", "y", "yhat"]
+SENSITIVE = KEYS[:3]
+ROWS_PER_FILE = 10_000_000
+PACKAGES = ("apfex", "ibis-framework", "duckdb", "polars", "fairlearn", "pandas", "numpy")
 
 
 def main() -> None:
+    given = options()
+    if given.method:
+        print(json.dumps(work(given.method, given.data, given.threads)))
+        return
+    sizes = {
+        "duckdb": given.rows,
+        "audit_table": given.rows,
+        "duckdb weighted": given.rows,
+        "audit_table weighted": given.rows,
+        "audit_table scored": given.rows,
+        "polars": given.rows,
+        "audit in memory": min(given.rows, given.memory_rows),
+        "fairlearn": min(given.rows, given.fairlearn_rows),
+    }
+    data = {rows: make(rows, given.folder) for rows in {*sizes.values()}}
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in sizes}
+    for turn in range(given.rounds):
+        for name, rows in sizes.items():
+            if turn and name in ("fairlearn", "audit in memory"):
+                continue
+            found[name].append(in_child(name, data[rows], given.threads))
+    figures = {name: summary(sizes[name], runs) for name, runs in found.items()}
+    show(figures, given)
+
+
+def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
-    rows = parser.parse_args().rows
-    rng = np.random.default_rng(0)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "decisions.parquet"
-        frame = pd.DataFrame(
-            {
-                "sex": pd.Categorical.from_codes(rng.integers(0, 2, rows), ["F", "M"]),
-                "race": pd.Categorical.from_codes(rng.integers(0, 5, rows), list("ABCDE")),
-                "y": rng.integers(0, 2, rows, dtype=np.int8),
-                "yhat": rng.integers(0, 2, rows, dtype=np.int8),
-            }
-        )
-        frame.to_parquet(path)
-        del frame
-        command = [sys.executable, "-m", "apfex.cli", "audit", str(path), "--prediction", "yhat"]
-        started = time.perf_counter()
-        subprocess.run(
-            [*command, "--label", "y", "--sensitive", "sex,race"],
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-        seconds = time.perf_counter() - started
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
-    print(f"{rows:,} rows: {seconds:.1f} s, {peak:.1f} GiB at most")
+    parser.add_argument("--memory-rows", type=int, default=10_000_000)
+    parser.add_argument("--fairlearn-rows", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "bench_audit")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--note", default="")
+    parser.add_argument("--method", help=argparse.SUPPRESS)
+    parser.add_argument("--data", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def make(rows: int, folder: Path) -> str:
+    """A folder of so many rows, written once; the glob of its files."""
+    target = folder / f"rows-{rows}"
+    if not (target / "done").exists():
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir(parents=True)
+        import duckdb
+
+        con = duckdb.connect(config={"memory_limit": "2GB"})
+        con.execute("SELECT setseed(0.5)")
+        for at, first in enumerate(range(0, rows, ROWS_PER_FILE)):
+            n = min(ROWS_PER_FILE, rows - first)
+            con.execute(
+                f"""COPY (
+                SELECT ['F', 'M'][1 + (2 * random())::INT % 2] AS sex,
+                    ['A', 'B', 'C', 'D', 'E'][1 + floor(5 * random())::INT % 5] AS race,
+                    ['18-24', '25-34', '35-44', '45-54', '55-64', '65+']
+                        [1 + floor(6 * random())::INT % 6] AS age,
+                    (random() < 0.4)::TINYINT AS y, (random() < 0.35)::TINYINT AS yhat,
+                    0.5 + random() AS weight, random() AS score
+                FROM range({n})) TO '{target / f"part-{at:04}.parquet"}' (FORMAT parquet)"""
+            )
+        (target / "done").touch()
+    return str(target / "*.parquet")
+
+
+def in_child(name: str, data: str, threads: int) -> dict[str, float]:
+    command = [sys.executable, __file__, "--method", name, "--data", data]
+    done = subprocess.run(
+        [*command, "--threads", str(threads)], check=True, capture_output=True, text=True
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def work(name: str, data: str, threads: int) -> dict[str, float]:
+    """Seconds and memory of one method, in this process."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+    prepared = METHODS[name](data, threads)
+    started, used = time.perf_counter(), time.process_time()
+    prepared()
+    seconds, cpu = time.perf_counter() - started, time.process_time() - used
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return {"seconds": seconds, "processor_seconds": cpu, "peak_gib": peak}
+
+
+def bare(weighted: bool) -> Callable[[str, int], Callable[[], Any]]:
+    def prepare(data: str, threads: int) -> Callable[[], Any]:
+        import duckdb
+
+        sums = ", fsum(weight), fsum(weight * weight)" if weighted else ""
+        query = f"SELECT {', '.join(KEYS)}, count(*){sums} FROM read_parquet('{data}') GROUP BY ALL"
+        con = duckdb.connect(config={"threads": threads})
+        return lambda: con.execute(query).fetchall()
+
+    return prepare
+
+
+def in_engine(**more: str) -> Callable[[str, int], Callable[[], Any]]:
+    def prepare(data: str, threads: int) -> Callable[[], Any]:  # noqa: ARG001
+        import ibis  # noqa: F401
+
+        from apfex.auditing import audit_table
+
+        given = {"prediction": "yhat", "label": "y", "sensitive": SENSITIVE, **more}
+        return lambda: audit_table(data, **given)
+
+    return prepare
+
+
+def by_polars(data: str, threads: int) -> Callable[[], Any]:
+    os.environ["POLARS_MAX_THREADS"] = str(threads)
+    import polars as pl
+
+    query = pl.scan_parquet(data).group_by(KEYS).agg(pl.len())
+    return lambda: query.collect(engine="streaming")
+
+
+def in_memory(data: str, threads: int) -> Callable[[], Any]:  # noqa: ARG001
+    from glob import glob
+
+    import pandas as pd
+
+    from apfex import audit
+
+    def run() -> Any:
+        frame = pd.concat([pd.read_parquet(path, columns=KEYS) for path in sorted(glob(data))])
+        frame = frame.reset_index(drop=True)
+        return audit(frame["y"], frame["yhat"], sensitive_features=frame[SENSITIVE])
+
+    return run
+
+
+def by_fairlearn(data: str, threads: int) -> Callable[[], Any]:  # noqa: ARG001
+    import duckdb
+    from fairlearn.metrics import MetricFrame, selection_rate, true_positive_rate
+
+    frame = duckdb.sql(f"SELECT {', '.join(KEYS)} FROM read_parquet('{data}')").df()
+    metrics = {"dp": selection_rate, "tpr": true_positive_rate}
+
+    def run() -> Any:
+        return MetricFrame(
+            metrics=metrics,
+            y_true=frame["y"],
+            y_pred=frame["yhat"],
+            sensitive_features=frame[SENSITIVE],
+        ).by_group
+
+    return run
+
+
+METHODS: dict[str, Callable[[str, int], Callable[[], Any]]] = {
+    "duckdb": bare(weighted=False),
+    "duckdb weighted": bare(weighted=True),
+    "audit_table": in_engine(),
+    "audit_table weighted": in_engine(weight="weight"),
+    "audit_table scored": in_engine(score="score"),
+    "polars": by_polars,
+    "audit in memory": in_memory,
+    "fairlearn": by_fairlearn,
+}
+
+
+def summary(rows: int, runs: list[dict[str, float]]) -> dict[str, float]:
+    medians = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+    return {"rows": rows, **medians, "peak_gib": max(run["peak_gib"] for run in runs)}
+
+
+def show(figures: dict[str, dict[str, float]], given: argparse.Namespace) -> None:
+    sys.path.insert(0, str(ROOT))
+    from benchmarks.front.machine import describe, write_figures
+
+    machine = describe(given.threads, PACKAGES)
+    print(f"{machine}{f'; {given.note}' if given.note else ''}")
+    print("| method | rows | seconds | to the bare query | GiB at most |\n|---|---|---|---|---|")
+    for name, own in figures.items():
+        bare_one = figures["duckdb weighted" if "weighted" in name else "duckdb"]
+        ratio = own["seconds"] / bare_one["seconds"] if own["rows"] == given.rows else None
+        own["ratio"] = ratio
+        shown = "-" if ratio is None else f"{ratio:.2f}"
+        cells = f"{own['rows']:,} | {own['seconds']:.2f} | {shown} | {own['peak_gib']:.2f}"
+        print(f"| {name} | {cells} |")
+    if given.json is not None:
+        write_figures(given.json, machine, {"note": given.note, "figures": figures})
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import PurePath
 from typing import Any
 
@@ -49,6 +50,33 @@ def told_apart(names: Iterable[object], most: int | None) -> dict[Any, str]:
     cut = {name: printable(name, most) for name in dict.fromkeys(names)}
     seen = Counter(cut.values())
     return {name: text if seen[text] == 1 else printable(name) for name, text in cut.items()}
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant.
+
+    Examples
+    --------
+    >>> nearest("Rase", ["sex", "race"])
+    'race'
+    """
+    by_form: dict[str, str] = {}
+    for one in known:
+        by_form.setdefault(one.strip().casefold(), one)
+    near = get_close_matches(name.strip().casefold(), list(by_form), n=1, cutoff=0.65)
+    return by_form[near[0]] if near else None
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Some names, and how many more there are.
+
+    Examples
+    --------
+    >>> listed(["sex", "race", "age"], 2)
+    'sex, race and 1 more'
+    """
+    some = ", ".join(printable(name, 40) for name in names[:most])
+    return some if len(names) <= most else f"{some} and {len(names) - most:,} more"
 
 
 def jsonable(value: Any, *, strict: bool = False, where: str = "value") -> Any:

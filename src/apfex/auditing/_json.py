@@ -55,7 +55,7 @@ def as_json(audit: Audit, counts: ConfusionCounts, indent: int | None) -> str:
 
 def read_json(text: str) -> Audit:
     """An audit that was stored, computed again; an error that says what is wrong."""
-    from apfex.auditing._audit import audit_counts
+    from apfex.auditing._from_counts import audit_counts
 
     try:
         content = json.loads(text)

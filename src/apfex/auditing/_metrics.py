@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -22,7 +22,7 @@ ALL_ROWS = "all rows"
 
 @final
 @dataclass(frozen=True, eq=False)
-class _ByGroup:
+class ByGroup:
     """A metric of the k groups of a grouping, and its gap; arrays have shape [k]."""
 
     values: np.ndarray
@@ -33,15 +33,27 @@ class _ByGroup:
     gap_upper: float = math.nan
 
 
-def check_measures(measures: Sequence[Measure], data: Inputs) -> None:
-    """Refuse metrics of something that is not there."""
+Measured = Callable[[Measure, tuple[str, ...], ConfusionCounts], ByGroup]
+"""From a metric, the attributes of a grouping and its counts to the values of its groups."""
+
+
+def check_measures(
+    measures: Sequence[Measure],
+    data: Inputs,
+    span: tuple[float, float] | None,
+    names: tuple[str, str] = ("y_true", "y_score"),
+) -> None:
+    """Refuse metrics of something that is not there.
+
+    ``span`` is that of the scores, ``names`` what the caller calls labels and scores.
+    """
     asked = {
-        "y_true": [one.name for one in measures if data.y is None and _needs_labels(one)],
-        "y_score": [one.name for one in measures if data.score is None and one.of_scores],
+        names[0]: [one.name for one in measures if data.y is None and _needs_labels(one)],
+        names[1]: [one.name for one in measures if span is None and one.of_scores],
     }
-    for argument, names in asked.items():
-        if names:
-            raise ValueError(f"{argument} must be given for the metrics {names}, got None.")
+    for argument, lacking in asked.items():
+        if lacking:
+            raise ValueError(f"{argument} must be given for the metrics {lacking}, got None.")
     several = [one.name for one in measures if one.rate not in (None, "accuracy")]
     if data.classes and several:
         raise ValueError(
@@ -49,29 +61,39 @@ def check_measures(measures: Sequence[Measure], data: Inputs) -> None:
             "which need two; give a function, such as one that averages over classes."
         )
     doubtful = [one.name for one in measures if one.of_probabilities]
-    if doubtful and not are_probabilities(data.score):
+    if doubtful and span is not None and not are_probabilities(span):
         raise ValueError(
-            f"y_score must lie between 0 and 1 for the metrics {doubtful}, got {_span(data.score)}."
+            f"{names[1]} must lie between 0 and 1 for the metrics {doubtful}, got {_told(span)}."
         )
 
 
-def are_probabilities(score: np.ndarray | None) -> bool:
+def span_of(score: np.ndarray | None) -> tuple[float, float] | None:
+    """Lowest and highest score."""
+    return None if score is None else (float(score.min()), float(score.max()))
+
+
+def are_probabilities(span: tuple[float, float]) -> bool:
     """Whether scores could be probabilities."""
-    return score is not None and bool((score >= 0).all() and (score <= 1).all())
+    return span[0] >= 0 and span[1] <= 1
 
 
-def not_probabilities(score: np.ndarray) -> str:
+def not_probabilities(span: tuple[float, float]) -> str:
     """A note on scores that are none."""
     return (
-        f"Scores lie {_span(score)}, not between 0 and 1: they are no probabilities, so that "
+        f"Scores lie {_told(span)}, not between 0 and 1: they are no probabilities, so that "
         "calibration and Brier score are left out."
     )
 
 
 def metric_tables(
-    data: Inputs, counts: ConfusionCounts, settings: AuditSettings, measures: Sequence[Measure]
+    counts: ConfusionCounts,
+    settings: AuditSettings,
+    measures: Sequence[Measure],
+    measured: Measured,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Metrics by group, and their gaps.
+
+    ``measured`` finds those that are no rates, as :func:`of_rows` does in memory.
 
     Returns
     -------
@@ -85,21 +107,21 @@ def metric_tables(
         ``groups``.
     """
     names, frames, gaps = counts.groups.attributes, [], []
-    split: dict[tuple[str, ...], tuple[Groups | None, list[tuple[int, np.ndarray]]]] = {}
-    for attributes in [(), *groupings_of(names)]:
-        groups = data.groups.parent(attributes) if attributes else None
-        split[attributes] = groups, list(_rows_of(groups, data))
     for measure in measures:
-        for attributes, (groups, parts) in split.items():
+        for attributes in [(), *groupings_of(names)]:
             own = counts.by(attributes)
-            found = _measured(measure, data, parts, own, settings)
+            if measure.rate is not None:
+                table = GroupRates.of(own, measure.rate, settings.min_count)
+                found = _of_rate(table, settings)
+            else:
+                found = measured(measure, attributes, own)
             k = len(own.sizes)
             columns: dict[str, Any] = {column_of(name): [None] * k for name in names}
-            if groups is not None:
-                columns = attribute_columns(groups, names)
-            group = [ALL_ROWS] if groups is None else list(own.names)
+            if attributes:
+                columns = attribute_columns(own.groups, names)
+            group = list(own.names) if attributes else [ALL_ROWS]
             head = {"metric": measure.name, "by": grouping_name(attributes) or "overall"}
-            table = {
+            columns = {
                 "group": group,
                 **columns,
                 "count": own.sizes,
@@ -108,49 +130,67 @@ def metric_tables(
                 "upper": found.upper,
                 "compared": found.compared,
             }
-            frames.append(pd.DataFrame(head | table, index=range(k)))
+            frames.append(pd.DataFrame(head | columns, index=range(k)))
             if attributes:
                 gaps.append(head | _gap(found, group))
     return pd.concat(frames, ignore_index=True), pd.DataFrame(gaps)
 
 
-def _measured(
-    measure: Measure,
-    data: Inputs,
-    parts: Sequence[tuple[int, np.ndarray]],
-    counts: ConfusionCounts,
+def of_rows(data: Inputs, settings: AuditSettings) -> Measured:
+    """Any metric of rows in memory."""
+    split: dict[tuple[str, ...], list[tuple[int, np.ndarray]]] = {}
+    for attributes in [(), *groupings_of(data.groups.attributes)]:
+        groups = data.groups.parent(attributes) if attributes else None
+        split[attributes] = list(_rows_of(groups, data))
+
+    def measured(measure: Measure, attributes: tuple[str, ...], counts: ConfusionCounts) -> ByGroup:
+        k, parts = len(counts.sizes), split[attributes]
+        values, worth = np.full(k, np.nan), np.zeros(k)
+        for place, rows in parts:
+            values[place] = measure.value(*_arguments(measure, data, rows))
+            weight = None if data.weight is None else data.weight[rows]
+            worth[place] = len(rows)
+            if weight is not None:
+                worth[place] = round(weight.sum() ** 2 / (weight**2).sum())
+        own = dict(parts)
+
+        def limits(place: int, confidences: tuple[float, float]) -> list[tuple[float, float]]:
+            return measure.intervals(*_arguments(measure, data, own[place]), confidences)
+
+        return compare_values(values, worth, limits, settings)
+
+    return measured
+
+
+def compare_values(
+    values: np.ndarray,
+    worth: np.ndarray,
+    limits: Callable[[int, tuple[float, float]], list[tuple[float, float]]],
     settings: AuditSettings,
-) -> _ByGroup:
-    if measure.rate is not None:
-        return _of_rate(GroupRates.of(counts, measure.rate, settings.min_count), settings)
-    k = len(counts.sizes)
-    values, enough = np.full(k, np.nan), np.zeros(k, dtype=bool)
-    for place, rows in parts:
-        values[place] = measure.value(*_arguments(measure, data, rows))
-        weight = None if data.weight is None else data.weight[rows]
-        worth = len(rows) if weight is None else round(weight.sum() ** 2 / (weight**2).sum())
-        enough[place] = worth >= settings.min_count
-    compared = enough & np.isfinite(values)
+) -> ByGroup:
+    """Values of k groups with intervals, and the interval of their gap.
+
+    ``worth`` has the (effective) rows of each group, ``limits`` finds the intervals of one at two
+    confidences.
+    """
+    compared = (worth >= settings.min_count) & np.isfinite(values)
     others = max(int(compared.sum()) - 1, 1)
     alpha = 1 - settings.confidence
-    own, joint = np.full((2, k), np.nan), np.full((2, k), np.nan)
-    for place, rows in parts:
-        if compared[place]:
-            given = _arguments(measure, data, rows)
-            limits = measure.intervals(*given, (1 - alpha, 1 - alpha / others))
-            own[:, place], joint[:, place] = limits
+    own, joint = np.full((2, len(values)), np.nan), np.full((2, len(values)), np.nan)
+    for place in np.flatnonzero(compared):
+        own[:, place], joint[:, place] = limits(int(place), (1 - alpha, 1 - alpha / others))
     if compared.sum() < 2:
-        return _ByGroup(values, own[0], own[1], compared)
+        return ByGroup(values, own[0], own[1], compared)
     kept = (joint[0][compared], joint[1][compared]), (own[0][compared], own[1][compared])
     ends = gap_of_limits(values[compared], *kept)
-    return _ByGroup(values, own[0], own[1], compared, *ends)
+    return ByGroup(values, own[0], own[1], compared, *ends)
 
 
-def _of_rate(table: GroupRates, settings: AuditSettings) -> _ByGroup:
+def _of_rate(table: GroupRates, settings: AuditSettings) -> ByGroup:
     """A rate, as the audit itself has it."""
     low, high = wilson_interval(table.rates, table.totals, settings.confidence)
     gap = interval_of_rates([table], confidence=settings.confidence)
-    return _ByGroup(table.rates[0], low[0], high[0], table.counted[0], gap.lower, gap.upper)
+    return ByGroup(table.rates[0], low[0], high[0], table.counted[0], gap.lower, gap.upper)
 
 
 def _rows_of(groups: Groups | None, data: Inputs) -> Iterator[tuple[int, np.ndarray]]:
@@ -183,7 +223,7 @@ def _arguments(
     return classes[y], classes[decided], weight
 
 
-def _gap(found: _ByGroup, groups: Sequence[str]) -> dict[str, object]:
+def _gap(found: ByGroup, groups: Sequence[str]) -> dict[str, object]:
     values = np.where(found.compared, found.values, np.nan)
     n = int(found.compared.sum())
     if n < 2:
@@ -207,6 +247,5 @@ def _needs_labels(measure: Measure) -> bool:
     return measure.rate is None or RATES[measure.rate].needs_labels
 
 
-def _span(score: np.ndarray | None) -> str:
-    assert score is not None
-    return f"between {score.min():.4g} and {score.max():.4g}"
+def _told(span: tuple[float, float]) -> str:
+    return f"between {span[0]:.4g} and {span[1]:.4g}"

@@ -69,13 +69,13 @@ def groupings_of(attributes: Sequence[str]) -> list[tuple[str, ...]]:
     return [subset for size in sizes for subset in combinations(attributes, size)]
 
 
-def check_size(groups: Groups) -> None:
+def check_size(groups: Groups, argument: str = "sensitive_features") -> None:
     """Refuse more groups than anybody can look at."""
     if len(groups) > MOST_GROUPS:
         sizes = zip(groups.attributes, groups.levels, strict=True)
         name, levels = max(sizes, key=lambda pair: len(pair[1]))
         raise ValueError(
-            f"sensitive_features must form at most {MOST_GROUPS:,} groups, got {len(groups):,}; "
+            f"{argument} must form at most {MOST_GROUPS:,} groups, got {len(groups):,}; "
             f"the attribute {name!r} alone has {len(levels):,} levels: is it an identifier or a "
             "number? Put it into bins, merge levels or leave it out."
         )

@@ -19,16 +19,15 @@ MOST_STRATA = 200
 _NOTED = 4
 
 
-def check_strata(strata: Groups, n: int) -> None:
+def check_strata(strata: Groups, n: int, argument: str = "control_features") -> None:
     """Refuse control features of another length, or more strata than anybody compares."""
     if len(strata.codes) != n:
         raise ValueError(
-            f"control_features must have one entry per row of y_pred ({n}), got "
-            f"{len(strata.codes)}."
+            f"{argument} must have one entry per row of y_pred ({n}), got {len(strata.codes)}."
         )
     if len(strata) > MOST_STRATA:
         raise ValueError(
-            f"control_features must form at most {MOST_STRATA} strata, got {len(strata):,}; put "
+            f"{argument} must form at most {MOST_STRATA} strata, got {len(strata):,}; put "
             "numbers into bins, merge levels or leave a column out."
         )
 
@@ -60,11 +59,12 @@ def gaps_within(
             None if data.weight is None else data.weight[rows],
             classes=data.classes,
             favorable=favorable,
+            repeats=None if data.repeats is None else data.repeats.take(rows),
         )
         gaps: Any = gaps_of(counts)
         if gaps["gap"].isna().all():
             small.append(name)
-        gaps.insert(0, "count", len(rows))
+        gaps.insert(0, "count", counts.n_rows)
         frames.append(gaps.assign(_stratum=code))
     frame = pd.concat(frames, ignore_index=True)
     frame["p_adjusted"] = holm(frame["p_value"].tolist())

@@ -21,6 +21,7 @@ EXAMPLES = options.examples(
     "apfex audit decisions.csv --prediction decision --positive-prediction approved "
     "--label repaid --positive Y --sensitive sex,race",
     "apfex audit scores.parquet --prediction score --threshold 0.5 --sensitive sex,race",
+    "apfex audit 'data/*.parquet' --prediction yhat --label y --sensitive sex,race --where month=5",
     'apfex audit d.csv --prediction yhat --sensitive sex,race --fail-on "dp_gap.lower > 0.05"',
 )
 
@@ -32,7 +33,14 @@ _LONGEST = 36
 
 
 def audit(
-    file: Annotated[Path, typer.Argument(help="CSV, Parquet, Arrow or Excel file.")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="CSV, Parquet, Arrow or Excel file; a pattern such as 'data/*.parquet', a folder "
+            "of Parquet files, a DuckDB or SQLite file, or a URL.",
+            metavar="FILE",
+        ),
+    ],
     prediction: Annotated[str, typer.Option(help="Column with the decisions.", metavar="COLUMN")],
     sensitive: options.Sensitive = None,
     label: options.Label = None,
@@ -87,8 +95,18 @@ def audit(
     drop_missing: Annotated[
         bool, typer.Option("--drop-missing", help="Leave out rows without decision or label.")
     ] = False,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only rows with this value, or one of several; may be given several times.",
+            metavar="month=5",
+        ),
+    ] = None,
     encoding: options.Encoding = None,
     sheet: options.Sheet = None,
+    table: Annotated[
+        str | None, typer.Option(help="Of a database with several.", metavar="NAME")
+    ] = None,
     out: options.Out = None,
     json: options.Json = False,
 ) -> None:
@@ -106,17 +124,17 @@ def audit(
     screen.say()
     _show_data(run, screen)
     _show_tables(run.audit, screen)
-    where = None if folder is None else str(run.save(folder).absolute())
+    written = None if folder is None else str(run.save(folder).absolute())
     screen.say()
-    if where is None:
+    if written is None:
         screen.say("Nothing is written; for a page and JSON add --out FOLDER.")
     else:
-        screen.facts({"Report": str(Path(where) / "report.html"), "Folder": where})
+        screen.facts({"Report": str(Path(written) / "report.html"), "Folder": written})
     _show_gates(checked, screen)
     hit = any(one.hit for one in checked)
     gates = [one.to_dict() for one in checked]
     content = loads(run.audit.to_json())
-    screen.finish({"hit": hit, "rules": gates, "folder": where, "audit": content})
+    screen.finish({"hit": hit, "rules": gates, "folder": written, "audit": content})
     if hit:
         raise typer.Exit(1)
 

@@ -100,6 +100,7 @@ def arguments(typed: Mapping[str, Any], *others: str) -> dict[str, Any]:
     """
     read = {
         "bins": read_bins,
+        "where": read_where,
         "max_gap": read_max_gap,
         "cost": read_cost,
         "class_weight": read_class_weight,
@@ -125,6 +126,19 @@ def read_bins(given: Sequence[str] | None) -> dict[str, list[float]]:
                 f"--bins must be a column and rising numbers, such as age=25,45,65, got {text!r}."
             )
     return found
+
+
+def read_where(given: Sequence[str] | None) -> dict[str, list[str]] | None:
+    """``month=5``, or ``month=5,6``: values that a column must have."""
+    found = {}
+    for text in given or ():
+        name, mark, values = text.partition("=")
+        if not (name.strip() and mark):
+            raise ValueError(
+                f"--where must be a column and a value, such as month=5, got {text!r}."
+            )
+        found[name.strip()] = [value.strip() for value in values.split(",")]
+    return found or None
 
 
 def read_max_gap(text: str | None) -> float | dict[str, float] | None:

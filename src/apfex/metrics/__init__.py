@@ -20,7 +20,15 @@ from apfex.metrics._gaps import (
 )
 from apfex.metrics._group_rates import GroupRates, largest_gap
 from apfex.metrics._inference import gap_inference, interval_of_rates
-from apfex.metrics._inputs import Inputs, check_indexes, check_spelling, read_inputs
+from apfex.metrics._inputs import (
+    Inputs,
+    check_indexes,
+    check_spelling,
+    encode,
+    favorable_codes,
+    read_column,
+    read_inputs,
+)
 from apfex.metrics._interval import GapInterval, gap_interval
 from apfex.metrics._measures import METRIC_NAMES, Measure, of_scores, read_measures
 from apfex.metrics._not_estimable import NotEstimableWarning, NotMeasurableError

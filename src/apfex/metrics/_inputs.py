@@ -11,14 +11,17 @@ import pandas as pd
 from torch import Tensor
 
 from apfex.groups import Groups, make_groups
-from apfex.rates import ConfusionCounts, count_rows
+from apfex.rates import ConfusionCounts, Repeats, count_rows
 from apfex.tables import unmasked
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Checked rows of one length; labels and decisions are places among the classes."""
+    """Checked rows of one length; labels and decisions are places among the classes.
+
+    With ``repeats`` they are different rows, each of which stands for so many.
+    """
 
     y: np.ndarray | None  # [n], int64
     decided: np.ndarray  # [n], int64
@@ -26,6 +29,12 @@ class Inputs:
     groups: Groups
     weight: np.ndarray | None  # [n], float64
     score: np.ndarray | None  # [n], float64
+    repeats: Repeats | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """All rows that these stand for."""
+        return len(self.decided) if self.repeats is None else self.repeats.n_rows
 
     def count(self, favorable: int = 1) -> ConfusionCounts:
         """Count the rows; ``favorable`` is the place of the favorable one of several labels."""
@@ -37,6 +46,7 @@ class Inputs:
             classes=self.classes,
             favorable=favorable,
             score=self.score,
+            repeats=self.repeats,
         )
 
 
@@ -95,20 +105,36 @@ def read_inputs(
     chosen, y, classes = encode(decided, truth)
     if len(classes) <= 2:
         if not symmetric:
-            _check_pos_label(classes, pos_label, label_argument)
-            positive = np.array([int(value == pos_label) for value in classes])
-            chosen, y = positive[chosen], None if y is None else positive[y]
+            chosen, y = favorable_codes(chosen, y, classes, pos_label, label_argument)
         classes = ()
     return Inputs(y, chosen, classes, groups, weight, score)
 
 
-def read_column(name: str, values: Any) -> np.ndarray:
-    """Check a column of labels: one value per row, none missing, no scores."""
+def favorable_codes(
+    decided: np.ndarray,
+    y: np.ndarray | None,
+    classes: tuple[Any, ...],
+    favorable: Any,
+    argument: str,
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Decisions and labels of two classes as 1 where they are the favorable one, else 0."""
+    _check_pos_label(classes, favorable, argument)
+    positive = np.array([int(value == favorable) for value in classes])
+    return positive[decided], None if y is None else positive[y]
+
+
+def read_column(name: str, values: Any, rows: np.ndarray | None = None) -> np.ndarray:
+    """Check a column of labels: one value per row, none missing, no scores.
+
+    ``rows`` tells how many rows each value stands for, where that is not one.
+    """
     array = _one_dimensional(name, values)
     missing = np.asarray(pd.isna(array))
     if missing.any():
+        n = len(array) if rows is None else int(rows.sum())
+        found = missing.sum() if rows is None else rows[missing].sum()
         raise ValueError(
-            f"{name} must not have missing values, got {missing.sum()} in {len(array)} rows; "
+            f"{name} must not have missing values, got {found} in {n} rows; "
             "drop these rows or give them a label of their own."
         )
     if array.dtype.kind == "f":
@@ -199,13 +225,18 @@ def _one_dimensional(name: str, values: Any) -> np.ndarray:
 
 
 def encode(
-    decided: np.ndarray, truth: np.ndarray | None
+    decided: np.ndarray,
+    truth: np.ndarray | None,
+    names: tuple[str, str] = ("y_pred", "y_true"),
 ) -> tuple[np.ndarray, np.ndarray | None, tuple[Any, ...]]:
-    """Codes of decisions and labels into the sorted values that occur in either."""
+    """Codes of decisions and labels into the sorted values that occur in either.
+
+    ``names`` are those of decisions and labels, for messages.
+    """
     factors = [pd.factorize(column) for column in (decided, truth) if column is not None]
     values = [np.asarray(uniques).tolist() for _, uniques in factors]
     if truth is not None:
-        _check_shared_values(set(values[1]), set(values[0]))
+        _check_shared_values(set(values[1]), set(values[0]), names)
     classes = _sorted({value for found in values for value in found})
     position = {value: code for code, value in enumerate(classes)}
     codes = [
@@ -215,7 +246,7 @@ def encode(
     return codes[0], None if truth is None else codes[1], classes
 
 
-def _check_shared_values(labels: set[Any], decisions: set[Any]) -> None:
+def _check_shared_values(labels: set[Any], decisions: set[Any], names: tuple[str, str]) -> None:
     """Refuse labels and decisions in different words: every decision would look wrong.
 
     That is text beside numbers; values that differ in case or blanks alone; two columns of two
@@ -233,7 +264,7 @@ def _check_shared_values(labels: set[Any], decisions: set[Any]) -> None:
     else:
         return
     raise ValueError(
-        f"y_pred must be written as y_true is, got {_listed(decisions)} for decisions and "
+        f"{names[0]} must be written as {names[1]} is, got {_listed(decisions)} for decisions and "
         f"{_listed(labels)} for labels: {why}; map one of them to the values of the other."
     )
 

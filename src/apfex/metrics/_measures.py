@@ -58,6 +58,20 @@ class Measure:
         return self._known in (brier, calibration, log_loss)
 
     @property
+    def mean(self) -> str | None:
+        """Name of the mean over rows that it is, if it is one: sums are then all that it needs."""
+        return _MEANS.get(self._known)
+
+    def mean_interval(
+        self, mean: float, variance: float, n: float, confidence: float
+    ) -> tuple[float, float]:
+        """Interval of :attr:`mean` from mean and variance of n (effective) rows."""
+        low, high = _student(mean, variance, n, confidence)
+        if self._known is not brier:
+            return low, high
+        return float(np.clip(low, 0, 1)), float(np.clip(high, 0, 1))
+
+    @property
     def _known(self) -> Callable[..., Any]:
         """The function of ours that computes the same, or the function itself."""
         return _SAME.get(_name_of(self.function), self.function)
@@ -344,12 +358,15 @@ def _auc_interval(rows: _Rows, confidence: float) -> tuple[float, float]:
 
 def _mean_interval(values: np.ndarray, weight: np.ndarray, confidence: float) -> tuple:
     """Student's interval of a mean; NaN where fewer than three rows tell of its spread."""
-    n = _effective(weight)
+    mean = np.average(values, weights=weight)
+    variance = np.average((values - mean) ** 2, weights=weight)
+    return _student(float(mean), float(variance), _effective(weight), confidence)
+
+
+def _student(mean: float, variance: float, n: float, confidence: float) -> tuple[float, float]:
     if n < 3:
         return float("nan"), float("nan")
-    mean = np.average(values, weights=weight)
-    variance = np.average((values - mean) ** 2, weights=weight) / (n - 1)
-    half = t.ppf(0.5 + confidence / 2, n - 1) * np.sqrt(variance)
+    half = t.ppf(0.5 + confidence / 2, n - 1) * np.sqrt(variance / (n - 1))
     return float(mean - half), float(mean + half)
 
 
@@ -368,6 +385,13 @@ def _log_loss_interval(rows: _Rows, confidence: float) -> tuple[float, float]:
     y, score, weight = rows
     return _mean_interval(_log_losses(y, score), weight, confidence)
 
+
+_MEANS: dict[Callable[..., Any], str] = {
+    brier: "brier",
+    calibration: "calibration",
+    log_loss: "log_loss",
+}
+"""Metrics that are means over rows."""
 
 _SAME = {"roc_auc_score": auc, "brier_score_loss": brier, "log_loss": log_loss}
 """Functions of scikit-learn whose spread a formula gives; not with arguments bound to them."""

@@ -8,7 +8,13 @@ quotient of two sums of counts, defined once in ``RATES``.
 """
 
 from apfex.rates._confusion import ConfusionCounts, ScoreCounts
-from apfex.rates._count_rows import count_rows
+from apfex.rates._count_rows import (
+    Repeats,
+    count_reached,
+    count_rows,
+    most_thresholds,
+    threshold_places,
+)
 from apfex.rates._group_index import GroupIndex
 from apfex.rates._rates import (
     OTHER_LABEL,

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from apfex.runs._audit_data import (
+    MOST_LEVELS,
+    AuditData,
+    check_groups,
+    check_strata,
+    missing_values,
+    named_columns,
+)
+from apfex.runs._audit_engine import read_in_engine, wants_engine
 from apfex.runs._columns import (
     GroupCounts,
-    find_columns,
     is_numeric,
     read_groups,
     read_weight,
@@ -41,42 +49,6 @@ if TYPE_CHECKING:
     from apfex.auditing import Audit
     from apfex.groups import Groups
     from apfex.metrics import Inputs, Measure
-
-_MOST_LEVELS = 100_000
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class AuditData:
-    """What was taken for what in a table of decisions.
-
-    Attributes
-    ----------
-    description : str
-        Name and form of the table.
-    decided, label : Outcome
-        With name, positive, negative and share; label is None where there are no labels.
-    groups : GroupCounts
-    dropped : int
-        Rows without a decision, label or score, left out because the user said so.
-    score : str or None
-        Column of scores.
-    control : GroupCounts or None
-        Strata of the control features.
-    """
-
-    description: str
-    decided: Outcome
-    label: Outcome | None
-    groups: GroupCounts
-    dropped: int
-    score: str | None = None
-    control: GroupCounts | None = None
-
-    @property
-    def rows(self) -> int:
-        """Rows that are audited."""
-        return len(self.decided.codes)
 
 
 @final
@@ -146,15 +118,19 @@ def audit_file(
     confidence: float = 0.95,
     min_count: float = 10,
     drop_missing: bool = False,
+    where: Mapping[str, Any] | None = None,
     encoding: str | None = None,
     sheet: str | None = None,
+    table: str | None = None,
 ) -> AuditRun:
     """Audit the decisions in a table, whichever model made them.
 
     Parameters
     ----------
-    source : file, or frame of pandas or polars
-        Only the columns that are needed are read.
+    source : file, glob, folder, URL, table of Ibis, or frame
+        Only the columns that are needed are read. Parquet files, several CSV files or one beyond 1
+        GiB, files of DuckDB and SQLite and tables of other engines are counted by the engine and
+        never held in memory, as by :func:`apfex.auditing.audit_table`.
     prediction : str
         Column with the decisions, or with scores.
     sensitive : str or sequence of str
@@ -182,8 +158,11 @@ def audit_file(
         As for :func:`apfex.audit`.
     drop_missing : bool
         Whether rows without a decision, label or score are left out; they are refused otherwise.
-    encoding, sheet : str, optional
-        Encoding of a CSV file that is not UTF-8; sheet of an Excel file with several.
+    where : mapping from a column to its value, or to several, optional
+        Which rows.
+    encoding, sheet, table : str, optional
+        Encoding of a CSV file that is not UTF-8; sheet of an Excel file with several; table of a
+        database with several.
 
     Returns
     -------
@@ -201,19 +180,29 @@ def audit_file(
     >>> run.data.decided.share, run.audit.notes
     (0.75, ('Without labels: tpr left out.',))
     """
-    from apfex.auditing import AuditSettings, audit_rows
+    from apfex.auditing import AuditSettings, audit_rows, check_sums
     from apfex.metrics import read_measures
 
     settings = AuditFileSettings.of(locals())
     measures = read_measures(named_metrics(metrics))
     criteria, notes = _criteria(settings)
-    table = open_table(source, encoding, sheet)
-    rows, strata, data = _read(table, settings)
-    _check_measures(measures, rows)
-    facts = {**table.identity(), "rows": data.rows, "dropped": data.dropped}
-    asked = AuditSettings(criteria, tolerance, confidence, min_count, data.decided.positive)
+    asked = AuditSettings(criteria, tolerance, confidence, min_count)
+    if wants_engine(source, settings, measures):
+        check_sums(measures)
+        counted = read_in_engine(source, settings, measures, encoding, sheet)
+        data, identity = counted.shown, counted.identity
+        _check_measures(measures, counted.data.y is not None, counted.scores is not None)
+        asked = replace(asked, favorable_label=data.decided.positive)
+        found = counted.audit(asked, notes, measures)
+    else:
+        opened = open_table(source, encoding, sheet)
+        rows, strata, data = _read(opened, settings)
+        _check_measures(measures, rows.y is not None, rows.score is not None)
+        identity = opened.identity()
+        asked = replace(asked, favorable_label=data.decided.positive)
+        found = audit_rows(rows, asked, notes, measures=measures, strata=strata)
+    facts = {**identity, "rows": data.rows, "dropped": data.dropped}
     record = new_record("audit", {**settings.to_dict(), "sheet": sheet}, facts)
-    found = audit_rows(rows, asked, notes, measures=measures, strata=strata)
     return AuditRun(found, data, record)
 
 
@@ -255,19 +244,9 @@ def _read(table: Table, settings: AuditFileSettings) -> tuple[Inputs, Groups | N
     """Read only the columns that are needed, and refuse what would have to be guessed."""
     from apfex.metrics import Inputs
 
-    arguments = ("prediction", "label", "weight", "score")
-    columns, sensitive = find_columns(table, settings, arguments, ("sensitive",))
-    control = table.names(settings.control, "control")
-    both = [name for name in control if name in sensitive]
-    if both:
-        raise RunError(
-            f"{hint('control')} {both[0]} is among {hint('sensitive')}: people who are alike "
-            "in it have "
-            "no gap between its groups.",
-            found=both[0],
-        )
+    columns, sensitive, control = named_columns(table, settings)
     frame = table.read(list(dict.fromkeys([*columns.values(), *sensitive, *control])))
-    outcomes = {name: frame[column] for name, column in columns.items() if name in arguments[:2]}
+    outcomes = {name: frame[columns[name]] for name in ("prediction", "label") if name in columns}
     decided, label, score = read_decisions(
         outcomes, settings.positive, settings.threshold, settings.positive_prediction
     )
@@ -286,11 +265,6 @@ def _read(table: Table, settings: AuditFileSettings) -> tuple[Inputs, Groups | N
         score = None if score is None else score[complete]
         label = None if label is None else label.take(complete)
     groups, strata = _read_groups(frame, sensitive, control, settings)
-    if len(groups) < 2:
-        raise RunError(
-            f"{hint('sensitive')} must tell groups apart, got one: {groups.names[0]}.",
-            found=groups.names[0],
-        )
     warn_of_many_levels(frame[[name for name in sensitive if name not in (settings.bins or ())]])
     weight = read_weight(frame[columns["weight"]]) if "weight" in columns else None
     labels = None if label is None else label.codes
@@ -323,36 +297,29 @@ def _read_groups(
     settings: AuditFileSettings,
 ) -> tuple[Groups, Groups | None]:
     """Groups of the sensitive columns, and strata of the control features."""
-    from apfex.auditing import MOST_STRATA
-
     bins = settings.bins or {}
     of_control = {name: cuts for name, cuts in bins.items() if name in control}
     others = {name: cuts for name, cuts in bins.items() if name not in of_control}
-    groups = read_groups(frame[list(sensitive)], others, most_levels=_MOST_LEVELS)
+    own = read_groups(frame[list(sensitive)], others, most_levels=MOST_LEVELS)
+    groups = check_groups(own)
     if not control:
         return groups, None
-    strata = read_groups(frame[list(control)], of_control, most_levels=_MOST_LEVELS)
-    if len(strata) > MOST_STRATA:
-        raise RunError(
-            f"{hint('control')} must form at most {MOST_STRATA} strata, got {len(strata):,}; put "
-            f"numbers into bins ({hint('bins')}), merge levels or leave a column out.",
-            found=len(strata),
-        )
-    return groups, strata
+    strata = read_groups(frame[list(control)], of_control, most_levels=MOST_LEVELS)
+    return groups, check_strata(strata)
 
 
-def _check_measures(measures: Sequence[Measure], rows: Inputs) -> None:
+def _check_measures(measures: Sequence[Measure], labelled: bool, scored: bool) -> None:
     """Refuse metrics of columns that were not named."""
     from apfex.rates import RATES
 
     for one in measures:
-        if one.of_scores and rows.score is None:
+        if one.of_scores and not scored:
             raise RunError(
                 f"{hint('metrics')} {one.name} needs a column with scores of the positive label: "
                 f"{hint('score')}.",
                 found=one.name,
             )
-        if rows.y is None and (one.rate is None or RATES[one.rate].needs_labels):
+        if not labelled and (one.rate is None or RATES[one.rate].needs_labels):
             raise RunError(
                 f"{hint('metrics')} {one.name} needs the true outcome: {hint('label')}.",
                 found=one.name,
@@ -366,15 +333,7 @@ def _missing(
     scored: str | None,
     score: np.ndarray | None,
 ) -> RunError:
-    """Rows without a decision may be the ones that matter: nobody leaves them out unasked."""
     found = {one.name: one.missing for one in (decided, label) if one is not None and one.missing}
     if scored is not None and score is not None and np.isnan(score).any():
         found[scored] = int(np.isnan(score).sum())
-    return RunError(
-        f"{table.name} has no value of "
-        f"{' and of '.join((f'{name} in {n:,}' for name, n in found.items()))} of "
-        f"{len(decided.codes):,} rows; fill them in, or leave these rows out: "
-        f"{hint('drop_missing')}",
-        drop_missing=True,
-        found=found,
-    )
+    return missing_values(table.name, found, decided.n_rows)

@@ -48,11 +48,12 @@ class GroupCounts:
     smallest_rows: int
 
     @staticmethod
-    def of(groups: Groups) -> GroupCounts:
-        """Count."""
-        place = int(groups.counts.argmin())
+    def of(groups: Groups, rows: np.ndarray | None = None) -> GroupCounts:
+        """Count; ``rows`` tells how many rows each code stands for, where that is not one."""
+        counts = groups.counts if rows is None else np.bincount(groups.codes, rows, len(groups))
+        place = int(counts.argmin())
         levels = dict(zip(groups.attributes, map(len, groups.levels), strict=True))
-        return GroupCounts(levels, len(groups), groups.names[place], int(groups.counts[place]))
+        return GroupCounts(levels, len(groups), groups.names[place], int(counts[place]))
 
 
 def find_columns(
@@ -173,12 +174,7 @@ def read_groups(
     from apfex.groups import make_groups
 
     bins = bins or {}
-    stray = [name for name in bins if name not in frame.columns]
-    if stray:
-        raise RunError(
-            f"{hint('bins')} names '{stray[0]}', which is not among {hint('sensitive')}.",
-            found=stray[0],
-        )
+    check_bins(bins, list(frame.columns))
     cut = {str(n): _cut(column, bins[str(n)]) for n, column in frame.items() if str(n) in bins}
     frame = frame.assign(**cut)
     for name, column in frame.items():
@@ -188,14 +184,27 @@ def read_groups(
     return make_groups(frame)
 
 
+def check_bins(bins: Mapping[str, Sequence[float]], columns: Sequence[str]) -> None:
+    """Refuse bins of columns that form no groups."""
+    stray = [name for name in bins if name not in columns]
+    if stray:
+        raise RunError(
+            f"{hint('bins')} names '{stray[0]}', which is not among {hint('sensitive')}.",
+            found=stray[0],
+        )
+
+
 def group_columns(groups: Groups) -> dict[str, pd.Index]:
     """The sensitive columns that rows in groups have: what a classifier takes at ``predict``."""
     cells = zip(groups.attributes, groups.levels, groups.cells[groups.codes].T, strict=True)
     return {name: levels.take(column) for name, levels, column in cells}
 
 
-def warn_of_many_levels(numbers: pd.DataFrame) -> None:
-    """Sensitive numbers with many levels are probably meant to be in bins."""
+def warn_of_many_levels(numbers: pd.DataFrame, rows: np.ndarray | None = None) -> None:
+    """Sensitive numbers with many levels are probably meant to be in bins.
+
+    ``rows`` tells how many rows each one stands for, where that is not one.
+    """
     for name, column in numbers.select_dtypes("number").items():
         levels = column.nunique()
         if levels > _MANY_NUMBERS:
@@ -203,7 +212,7 @@ def warn_of_many_levels(numbers: pd.DataFrame) -> None:
                 f"{name} is a number with {levels:,} different values; to put them into ranges: "
                 f"{hint('bins')}"
             )
-            warning = RunWarning(said, bins=_bins_for(column), found=levels)
+            warning = RunWarning(said, bins=_bins_for(column, rows), found=levels)
             warnings.warn(warning, stacklevel=4)
 
 
@@ -234,18 +243,35 @@ def _cut(column: pd.Series, cuts: Sequence[float]) -> pd.Series:
         raise RunError(
             f"{hint('bins')} needs numbers, but '{column.name}' holds text.", found=column.name
         )
+    places = np.searchsorted(cuts, column.to_numpy(float), side="right")
+    return in_bins(pd.Series(places, index=column.index).where(column.notna()), cuts)
+
+
+def in_bins(places: pd.Series, cuts: Sequence[float]) -> pd.Series:
+    """Names of bins from places among the cuts; a missing place has none."""
+    import pandas as pd
+
     marks = [f"{cut:g}" for cut in cuts]
     names = [f"under {marks[0]}"]
     names += [f"{low} up to {high}" for low, high in pairwise(marks)]
     names += [f"{marks[-1]} and over"]
-    places = np.searchsorted(cuts, column.to_numpy(float), side="right")
-    cut = pd.Series(pd.Categorical.from_codes(places, names), index=column.index, name=column.name)
-    return cut.where(column.notna())
+    codes = places.fillna(-1).astype(int)
+    return pd.Series(pd.Categorical.from_codes(codes, names), index=places.index)
 
 
-def _bins_for(column: pd.Series) -> dict[str, list[float]]:
+def _bins_for(column: pd.Series, rows: np.ndarray | None = None) -> dict[str, list[float]]:
     """What would cut numbers into three parts, at round numbers."""
-    cuts = [float(f"{column.quantile(q):.2g}") for q in (1 / 3, 2 / 3)]
+    numbers = column.to_numpy(float)
+    known = ~np.isnan(numbers)
+    values = numbers[known]
+    counts = np.ones(len(values), np.int64) if rows is None else rows[known]
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(counts[order])
+    cuts = []
+    for share in (1 / 3, 2 / 3):  # by linear interpolation, as pandas has it
+        place = share * (reached[-1] - 1)
+        ends = values[order][np.searchsorted(reached, [np.floor(place), np.ceil(place)], "right")]
+        cuts.append(float(f"{ends[0] + (ends[1] - ends[0]) * (place % 1):.2g}"))
     return {str(column.name): list(dict.fromkeys(cuts))}
 
 

@@ -13,13 +13,12 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, final
 
+from apfex.engines import NO_VALUE, separator_of
 from apfex.runs._errors import RunError, hint
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "<NA>")
-"""What stands for no value in CSV. "None" does not: it can be the name of a group."""
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
@@ -27,7 +26,6 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_SEPARATORS = (",", ";", "\t", "|")
 _SAMPLE = 200
 _COMMA, _DOT = re.compile(r"-?\d+,\d+"), re.compile(r"-?\d+\.\d+")
 
@@ -69,7 +67,7 @@ def read_dialect(path: Path, encoding: str | None) -> Dialect:
             f"{path} is not plain text; if it is UTF-16 without a mark, say so: {hint('encoding')}",
             encoding="utf-16-le",
         )
-    separator = max(_SEPARATORS, key=lambda mark: len(next(csv.reader(head[:1], delimiter=mark))))
+    separator = separator_of(head[0])
     rows = list(csv.reader(head, delimiter=separator))
     columns = (name or f"column {place}" for place, name in enumerate(rows[0], start=1))
     return Dialect(encoding, separator, _decimal(rows, separator), tuple(columns))
@@ -124,7 +122,7 @@ def read_csv(
     import pyarrow as pa
 
     _check_quotes(path, dialect)
-    missing = () if verbatim else MISSING
+    missing = () if verbatim else NO_VALUE
     types = {name: pa.string() for name in columns if name in text}
     table = _parse_csv(path, dialect, columns, types, missing)
     dates = {f.name: pa.string() for f in table.schema if pa.types.is_temporal(f.type)}

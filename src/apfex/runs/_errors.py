@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from apfex.plain import printable
+from apfex.plain import listed, nearest, printable
 
 _MARK = secrets.token_hex(8)
 """Known to nobody who writes a table, so that no name in it is taken for an argument."""
@@ -87,18 +86,3 @@ def unknown(found: str, known: Iterable[str], text: str, there: str = "there are
     near = nearest(found, known)
     hint = f"did you mean '{near}'?" if near else f"{there} {listed(known)}."
     return RunError(f"{text}; {hint}", found=found, suggestion=near)
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant."""
-    by_form: dict[str, str] = {}
-    for one in known:
-        by_form.setdefault(one.strip().casefold(), one)
-    near = get_close_matches(name.strip().casefold(), list(by_form), n=1, cutoff=0.65)
-    return by_form[near[0]] if near else None
-
-
-def listed(names: Sequence[str], most: int = 12) -> str:
-    """Some names, and how many more there are."""
-    some = ", ".join(printable(name, 40) for name in names[:most])
-    return some if len(names) <= most else f"{some} and {len(names) - most:,} more"

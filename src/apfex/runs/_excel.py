@@ -7,8 +7,8 @@ from datetime import datetime, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from apfex.engines import NO_VALUE
 from apfex.plain import printable
-from apfex.runs._csv import MISSING
 from apfex.runs._errors import RunError, hint, listed, unknown
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _column(path: Path, name: str, cells: Sequence[Any]) -> pa.Array:
     import pyarrow as pa
 
     values: list[Any] = [
-        None if isinstance(cell, str) and cell in MISSING else cell for cell in cells
+        None if isinstance(cell, str) and cell in NO_VALUE else cell for cell in cells
     ]
     for place, value in enumerate(values, start=2):
         if isinstance(value, str) and value in _ERRORS:
@@ -126,7 +126,7 @@ def _column(path: Path, name: str, cells: Sequence[Any]) -> pa.Array:
 
 
 def _value(cell: Any) -> Any:
-    return None if isinstance(cell, str) and cell in MISSING else cell
+    return None if isinstance(cell, str) and cell in NO_VALUE else cell
 
 
 def _as_text(value: Any) -> str:

@@ -45,20 +45,30 @@ class Outcome:
     codes: np.ndarray
     positive: str
     negative: str
+    rows: np.ndarray | None = None  # that each code stands for, where that is not one
+
+    @property
+    def n_rows(self) -> int:
+        """All rows."""
+        return len(self.codes) if self.rows is None else int(self.rows.sum())
 
     @property
     def missing(self) -> int:
         """Rows without a value."""
-        return int((self.codes == MISSING).sum())
+        return int(self._count(self.codes == MISSING))
 
     @property
     def share(self) -> float:
         """Positive rows of those with a value."""
-        return float((self.codes[self.codes != MISSING] == 1).mean())
+        return float(self._count(self.codes == 1) / self._count(self.codes != MISSING))
 
     def take(self, rows: np.ndarray) -> Outcome:
         """Some of the rows."""
-        return replace(self, codes=self.codes[rows])
+        own = None if self.rows is None else self.rows[rows]
+        return replace(self, codes=self.codes[rows], rows=own)
+
+    def _count(self, chosen: np.ndarray) -> int:
+        return chosen.sum() if self.rows is None else self.rows[chosen].sum()
 
 
 Positive = str | tuple[str, ...] | None
@@ -121,26 +131,38 @@ def read_decisions(
             _check_words(_Values.of("prediction", predicted), label_values, positive)
         decided, *label = read_outcomes(columns, positive)
         return decided, label[0] if label else None, None
-    if positive_prediction is not None:
-        raise RunError(
-            f"{hint('positive_prediction')} must not be given with {hint('threshold')}, "
-            "which decides itself."
-        )
     if not is_numeric(predicted):
         raise RunError(
             f"{hint('threshold')} needs numbers, but {predicted.name} holds none.",
             found=predicted.name,
         )
-    score, name = predicted.to_numpy(np.float64), str(predicted.name)
+    score = predicted.to_numpy(np.float64)
     codes = np.where(np.isnan(score), MISSING, score >= threshold)
+    return *read_reached(columns, codes, positive, threshold, positive_prediction), score
+
+
+def read_reached(
+    columns: Mapping[str, pd.Series],
+    codes: np.ndarray,
+    positive: Positive,
+    threshold: float,
+    positive_prediction: Positive,
+) -> tuple[Outcome, Outcome | None]:
+    """Decisions by whether a threshold is reached, which ``codes`` tell, and labels."""
+    if positive_prediction is not None:
+        raise RunError(
+            f"{hint('positive_prediction')} must not be given with {hint('threshold')}, "
+            "which decides itself."
+        )
+    name = str(columns["prediction"].name)
     decided = Outcome(name, codes, f"{name} from {threshold:g} on", f"{name} below")
     if "label" in columns:
-        return decided, read_outcomes({"label": columns["label"]}, positive)[0], score
+        return decided, read_outcomes({"label": columns["label"]}, positive)[0]
     if positive is not None:
         raise RunError(
             f"{hint('positive')} must not be given with {hint('threshold')} and no {hint('label')}."
         )
-    return decided, None, score
+    return decided, None
 
 
 def _read_apart(

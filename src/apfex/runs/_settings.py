@@ -202,6 +202,8 @@ class AuditFileSettings(TableSettings):
     control: tuple[str, ...]
     min_count: float
     drop_missing: bool
+    where: Mapping[str, str | Sequence[str]] | None
+    table: str | None
 
     def __post_init__(self) -> None:
         """Bring every argument into its one form."""
@@ -211,12 +213,24 @@ class AuditFileSettings(TableSettings):
             positive_prediction=None if word is None else spelled(word),
             metrics=tuple(map(str, named_metrics(self.metrics) or ())),
             control=as_names(self.control),
+            where=_check_where(self.where),
         )
         if self.score is not None and self.threshold is not None:
             raise RunError(
                 f"{hint('score')} must not be given with {hint('threshold')}: the "
                 "predictions are scores then."
             )
+
+
+def _check_where(given: Any) -> dict[str, Any] | None:
+    """Which rows: columns and the values that they must have."""
+    if given is None or not isinstance(given, Mapping):
+        if given is not None:
+            raise RunError(
+                f"{hint('where')} must map columns to values, got {given!r}.", found=given
+            )
+        return None
+    return dict(given) or None
 
 
 def as_names(given: Names | None) -> tuple[str, ...]:

@@ -1,0 +1,13 @@
+"""Tables where they are: files past memory through DuckDB, and any table that Ibis reaches.
+
+:func:`open_engine_table` takes a path, a glob, a folder, a URL, a database file, a frame, a table
+of Ibis or a data frame of Spark; only what a query adds up ever comes back.
+"""
+
+from apfex.engines._csv import NO_VALUE, separator_of
+from apfex.engines._open import EngineTable, is_for_engine, open_engine_table
+from apfex.engines._order import OrderStatistics
+from apfex.engines._query import exact_sum, literal, number_of, place_among
+from apfex.engines._where import where_of
+
+__all__: list[str] = []

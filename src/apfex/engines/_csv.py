@@ -1,0 +1,108 @@
+"""CSV files for an engine: every cell is text, and types are those that all values have."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+NO_VALUE = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "<NA>")
+"""What stands for no value in CSV. "None" does not: it can be the name of a group."""
+_SEPARATORS = (",", ";", "\t", "|")
+
+
+@final
+@dataclass(frozen=True)
+class Header:
+    """The first line of a file: its separator and the names of its columns."""
+
+    separator: str
+    columns: tuple[str, ...]
+
+
+def separator_of(line: str) -> str:
+    """The one of comma, semicolon, tab and bar that parts the first line most.
+
+    Examples
+    --------
+    >>> separator_of("sex;age, in years")
+    ';'
+    """
+    return max(_SEPARATORS, key=lambda mark: len(next(csv.reader([line], delimiter=mark))))
+
+
+def read_header(path: str) -> Header:
+    """Look at the first line of a file, and refuse one that names no columns, or one twice."""
+    opened: Any = gzip.open if path.endswith(".gz") else open
+    try:
+        with opened(path, "rt", encoding="utf-8-sig", newline="") as stream:
+            line = stream.readline()
+    except UnicodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text; save it as UTF-8 or Parquet.") from error
+    except (OSError, EOFError) as error:
+        raise ValueError(f"{path} cannot be read: {error}.") from error
+    if not line.strip():
+        raise ValueError(f"{path} must begin with a row of column names, got an empty line.")
+    separator = separator_of(line)
+    names = next(csv.reader([line], delimiter=separator))
+    columns = tuple(name or f"column {place}" for place, name in enumerate(names, start=1))
+    repeated = sorted(name for name, n in Counter(columns).items() if n > 1)
+    if repeated:
+        raise ValueError(f"{path} has two columns named '{repeated[0]}'; rename one.")
+    return Header(separator, columns)
+
+
+def csv_query(files: Sequence[str], headers: Sequence[Header]) -> str:
+    """A query for DuckDB over files; a column may stand elsewhere in another file."""
+    by_header: dict[Header, list[str]] = {}
+    for path, header in zip(files, headers, strict=True):
+        by_header.setdefault(header, []).append(path)
+    return " UNION ALL BY NAME ".join(
+        f"(SELECT * FROM read_csv({listed_sql(paths)}, delim={quoted(header.separator)}, "
+        f"header=true, auto_detect=false, columns={_columns(header)}, quote='\"', escape='\"', "
+        f"nullstr={listed_sql(NO_VALUE)}, allow_quoted_nulls=true, strict_mode=true))"
+        for header, paths in by_header.items()
+    )
+
+
+def _columns(header: Header) -> str:
+    return "{" + ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in header.columns) + "}"
+
+
+def quoted(text: str) -> str:
+    """Text as SQL writes it."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def listed_sql(texts: Sequence[str]) -> str:
+    """A list of text as SQL writes it."""
+    return "[" + ", ".join(map(quoted, texts)) + "]"
+
+
+def typed_values(texts: Sequence[str]) -> list[Any]:
+    """Different cells of a column as what all of them are: numbers, true and false, or text.
+
+    Dates stay as they stand, not as some calendar reads them.
+
+    Examples
+    --------
+    >>> typed_values(["1", "02"]), typed_values(["1", "2.5"]), typed_values(["1", "x"])
+    ([1, 2], [1.0, 2.5], ['1', 'x'])
+    """
+    import pyarrow as pa
+    from pyarrow import csv as arrow
+
+    written = io.StringIO()
+    csv.writer(written, quoting=csv.QUOTE_ALL).writerows([text] for text in texts)
+    read = arrow.read_csv(
+        io.BytesIO(written.getvalue().encode()),
+        arrow.ReadOptions(column_names=["value"], block_size=2**30),
+        arrow.ParseOptions(newlines_in_values=True),
+        arrow.ConvertOptions(null_values=[], strings_can_be_null=False),
+    )["value"]
+    is_text = pa.types.is_temporal(read.type) or pa.types.is_string(read.type)
+    return list(texts) if is_text or pa.types.is_null(read.type) else read.to_pylist()

@@ -1,0 +1,103 @@
+"""Which files are meant by a path, a glob, a folder or a URL, and the query that reads them."""
+
+from __future__ import annotations
+
+import glob
+from pathlib import Path
+
+from apfex.engines._csv import csv_query, listed_sql, read_header
+from apfex.plain import listed, nearest
+
+_PARQUET = (".parquet", ".pq")
+_CSV = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz")
+_REMOTE = (
+    "s3://",
+    "s3a://",
+    "gs://",
+    "gcs://",
+    "r2://",
+    "az://",
+    "abfss://",
+    "https://",
+    "http://",
+)
+_HIDDEN = ("_", ".")  # what Spark writes beside its files
+
+
+def is_remote(text: str) -> bool:
+    """Whether it is the URL of files."""
+    return text.lower().startswith(_REMOTE)
+
+
+def is_pattern(text: str) -> bool:
+    """Whether it is a glob, and no file of that name."""
+    return any(mark in text for mark in "*?[") and not Path(text).exists()
+
+
+def find_files(text: str) -> tuple[tuple[str, ...], str, str]:
+    """Files, their format ("parquet" or "csv"), and a query for DuckDB that reads them as one."""
+    if is_remote(text):
+        files = (text,)
+    elif is_pattern(text):
+        found = (path for path in sorted(glob.glob(text, recursive=True)) if Path(path).is_file())
+        files = tuple(path for path in found if not Path(path).name.startswith(_HIDDEN))
+        if not files:
+            raise ValueError(f"There is no file {text}; a pattern is one of this machine's files.")
+    elif Path(text).is_dir():
+        files = _in_folder(Path(text))
+    else:
+        files = (_existing(Path(text)),)
+    formats = {_format(path) for path in files}
+    if len(formats) > 1:
+        raise ValueError(f"{text} must match files of one form, got Parquet and CSV; narrow it.")
+    format = formats.pop()
+    if format == "csv":
+        if is_remote(text):
+            return files, format, f"SELECT * FROM read_csv({listed_sql(files)}, all_varchar=true)"
+        headers = [read_header(path) for path in files]
+        _check_separators(files, [header.separator for header in headers])
+        return files, format, csv_query(files, headers)
+    union = ", union_by_name=true" if len(files) > 1 or is_remote(text) else ""
+    return files, format, f"SELECT * FROM read_parquet({listed_sql(files)}{union})"
+
+
+def _in_folder(folder: Path) -> tuple[str, ...]:
+    """All Parquet files below, whether in partitions or not."""
+    every = sorted(path for path in folder.rglob("*") if path.is_file())
+    seen = [p for p in every if not any(x.startswith(_HIDDEN) for x in p.relative_to(folder).parts)]
+    files = tuple(str(path) for path in seen if path.suffix.lower() in _PARQUET)
+    if not files:
+        others = any(path.name.lower().endswith(_CSV) for path in seen)
+        remedy = f"; for its CSV files name {folder / '*.csv'}" if others else ""
+        raise ValueError(f"{folder} must hold Parquet files, got a folder without any{remedy}.")
+    return files
+
+
+def _existing(path: Path) -> str:
+    if not path.exists():
+        beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = nearest(path.name, beside)
+        said = f"; did you mean {path.with_name(near)}?" if near else "."
+        raise ValueError(f"There is no file {path}{said}")
+    return str(path)
+
+
+def _format(path: str) -> str:
+    name = path.split("?")[0].lower()
+    if name.endswith(_PARQUET):
+        return "parquet"
+    if name.endswith(_CSV):
+        return "csv"
+    raise ValueError(
+        f"{path} must end in {listed([*_PARQUET, *_CSV])}, so that its form is known, or be a file "
+        "of DuckDB or SQLite."
+    )
+
+
+def _check_separators(files: tuple[str, ...], separators: list[str]) -> None:
+    for path, separator in zip(files, separators, strict=True):
+        if separator != separators[0]:
+            raise ValueError(
+                f"{path} must have the separator {separators[0]!r} of {files[0]}, got "
+                f"{separator!r}; write them alike."
+            )

@@ -1,0 +1,57 @@
+"""Frames of other libraries as tables of Ibis."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+_TAKEN = (
+    "a path, a glob, a folder or a URL of Parquet or CSV, a file of DuckDB or SQLite, a table of "
+    "Ibis, a data frame of Spark, or a frame of pandas, polars or Arrow"
+)
+
+
+def frame_table(frame: Any) -> tuple[str, Any, Any]:
+    """Name, table and backend of a frame; rows of Spark and of lazy polars stay where they are."""
+    import ibis
+
+    if is_spark(frame):
+        return "the data frame", *_of_spark(frame)
+    if type(frame).__name__ == "LazyFrame" and type(frame).__module__.startswith("polars"):
+        backend = ibis.polars.connect({"frame": frame})
+        return "the frame", backend.table("frame"), backend
+    from apfex.engines._duckdb import connect_duckdb
+
+    return "the frame", ibis.memtable(_arrow(frame)), connect_duckdb()
+
+
+def is_spark(frame: Any) -> bool:
+    """Whether it is a data frame of Spark, also of Spark Connect."""
+    return type(frame).__module__.startswith("pyspark.sql") and hasattr(frame, "sparkSession")
+
+
+def _of_spark(frame: Any) -> tuple[Any, Any]:
+    import ibis
+
+    name = f"apfex_{secrets.token_hex(8)}"
+    frame.createOrReplaceTempView(name)
+    backend = ibis.pyspark.connect(frame.sparkSession)
+    return backend.table(name), backend
+
+
+def _arrow(frame: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(frame, pa.Table):
+        return frame
+    if hasattr(frame, "to_arrow"):
+        return frame.to_arrow()
+    if hasattr(frame, "iloc") and hasattr(frame, "columns"):
+        try:
+            named = frame.set_axis([str(name) for name in frame.columns], axis=1)
+            return pa.Table.from_pandas(named, preserve_index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise ValueError(
+                f"table must have values of one kind in each column, got others: {error}."
+            ) from error
+    raise TypeError(f"table must be {_TAKEN}, got {type(frame).__name__}.")

@@ -1,0 +1,226 @@
+"""Any table as one of Ibis: files, globs, folders, URLs, database files, frames, other engines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, final
+
+from apfex.engines._csv import typed_values
+from apfex.engines._duckdb import connect_duckdb
+from apfex.engines._files import find_files, is_pattern, is_remote
+from apfex.engines._frames import frame_table
+from apfex.engines._kinds import check_kinds
+from apfex.engines._query import quiet
+from apfex.plain import listed, nearest
+
+_VIEW = "apfex_files"
+_DATABASES = {b"SQLite format 3\0": "sqlite", b"DUCK": "duckdb"}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class EngineTable:
+    """A table in an engine; made by :func:`open_engine_table`.
+
+    Attributes
+    ----------
+    name : str
+        How messages call it.
+    table : Ibis table
+    backend : Ibis backend
+        That computes it.
+    files : tuple of str
+        Where it is read from, if from files.
+    format : str
+        "parquet", "csv", "duckdb", "sqlite", or "table".
+    """
+
+    name: str
+    table: Any
+    backend: Any
+    files: tuple[str, ...] = ()
+    format: str = "table"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names."""
+        return tuple(self.table.columns)
+
+    @cached_property
+    def engine(self) -> str:
+        """Name of the backend, as "duckdb"."""
+        return str(self.backend.name)
+
+    def column(self, name: str, argument: str) -> str:
+        """The name, if there is such a column; an error that suggests the nearest otherwise."""
+        if name in self.columns:
+            return name
+        near = nearest(str(name), self.columns)
+        said = f"did you mean {near!r}?" if near else f"it has {listed(self.columns)}."
+        raise ValueError(f"{argument} must name a column of {self.name}, got {name!r}; {said}")
+
+    def check(self, columns: Sequence[str], numbers: Sequence[str] = ()) -> None:
+        """Refuse what cannot be grouped by, and files in which a column holds something else.
+
+        ``numbers`` are columns that are read as numbers, whichever kind of number each file has.
+        """
+        if self.format == "parquet":
+            check_kinds(self.files, columns, numbers, self.rows_of)
+        for name in columns:
+            kind = self.table[name].type()
+            if kind.is_nested() or kind.is_json():
+                raise ValueError(
+                    f"{name} must hold single values, got a column of type {kind} in {self.name}."
+                )
+
+    def lacks(self, column: Any) -> Any:
+        """Whether a value is missing: null, or the float that stands for it where there is one."""
+        from ibis.expr.operations import IsNan
+
+        missing = column.isnull()
+        if column.type().is_floating() and self.backend.has_operation(IsNan):
+            return missing | column.isnan()
+        return missing
+
+    def fetch(self, expression: Any) -> Any:
+        """The rows of a query as a table of Arrow; an error in one sentence."""
+        try:
+            with quiet():
+                if self.engine == "pyspark":  # by Arrow, without a detour through pandas
+                    return self.backend.raw_sql(self.backend.compile(expression)).toArrow()
+                return self.backend.to_pyarrow(expression)
+        except Exception as error:
+            raise _unreadable(self, error) from error
+
+    def rows_of(self, query: str) -> list[tuple[Any, ...]]:
+        """The rows of a query of our own in the embedded engine."""
+        try:
+            return self.backend.con.execute(query).fetchall()
+        except Exception as error:
+            raise _unreadable(self, error) from error
+
+    def values(self, column: Any) -> list[Any]:
+        """A column that was fetched, as Python's values; cells of CSV as what all of them are."""
+        values = column.to_pylist()
+        if self.format != "csv" or not values:
+            return values
+        known = list(dict.fromkeys(value for value in values if value is not None))
+        if not known or not isinstance(known[0], str):
+            return values
+        typed = dict(zip(known, typed_values(known), strict=True))
+        return [None if value is None else typed[value] for value in values]
+
+
+def is_for_engine(source: Any) -> bool:
+    """Whether a source is one for an engine: Parquet, several files, a database, a URL."""
+    if not isinstance(source, str | os.PathLike):
+        kind = f"{type(source).__module__}.{type(source).__name__}"
+        return kind.startswith(("ibis.", "pyspark.")) or kind.endswith(".LazyFrame")
+    text = os.fspath(source)
+    path = Path(text)
+    if path.is_file():
+        return path.suffix.lower() in (".parquet", ".pq") or _database(path) is not None
+    return is_remote(text) or is_pattern(text) or path.is_dir()
+
+
+def open_engine_table(source: Any, table: str | None = None) -> EngineTable:
+    """Look at a table: what computes it, and which columns it has.
+
+    Parameters
+    ----------
+    source : path, glob, folder, URL, table of Ibis, data frame of Spark, or frame
+        Files are Parquet or CSV; a folder holds Parquet files, also in partitions such as
+        ``month=5``. A file of DuckDB or SQLite, or a URL such as ``postgres://``, has tables.
+    table : str, optional
+        Which table of a database, if it has several.
+    """
+    import ibis
+
+    with quiet():
+        if isinstance(source, str | os.PathLike):
+            opened = _open_path(os.fspath(source), table)
+        elif isinstance(source, ibis.Table):
+            opened = EngineTable("the table", source, ibis.get_backend(source))
+        else:
+            opened = EngineTable(*frame_table(source))
+    if table is not None and opened.format not in ("duckdb", "sqlite", "database"):
+        raise ValueError(
+            f"table must be None unless the source is a database, got {table!r} for {opened.name}."
+        )
+    return opened
+
+
+def _open_path(text: str, table: str | None) -> EngineTable:
+    path = Path(text)
+    database = _database(path) if path.is_file() else None
+    if database is not None:
+        return _open_database(text, database, table)
+    if "://" in text and not is_remote(text):
+        return _open_database(text, "database", table)
+    files, format, query = find_files(text)
+    backend = connect_duckdb()
+    opened = EngineTable(text, None, backend, files, format)
+    try:
+        backend.con.execute(f"CREATE TEMP VIEW {_VIEW} AS {query}")
+        found = backend.table(_VIEW)
+    except Exception as error:
+        raise _unreadable(opened, error) from error
+    return EngineTable(text, found, backend, files, format)
+
+
+def _database(path: Path) -> str | None:
+    """Whose file it is, by its first bytes."""
+    with path.open("rb") as stream:
+        start = stream.read(16)
+    return next((name for mark, name in _DATABASES.items() if mark in start), None)
+
+
+def _open_database(text: str, kind: str, table: str | None) -> EngineTable:
+    import ibis
+
+    try:
+        if kind == "duckdb":
+            backend = connect_duckdb(text)
+        else:
+            backend = ibis.sqlite.connect(text) if kind == "sqlite" else ibis.connect(text)
+        tables = sorted(_tables(backend) if kind == "duckdb" else backend.list_tables())
+    except Exception as error:
+        raise ValueError(f"{text} cannot be opened: {_first_line(error)}") from error
+    if table is None and len(tables) != 1:
+        has = f"{len(tables)}: {listed(tables)}" if tables else "none"
+        raise ValueError(f"table must name a table of {text}, which has {has}.")
+    chosen = tables[0] if table is None else table
+    if chosen not in tables:
+        near = nearest(chosen, tables)
+        said = f"did you mean {near!r}?" if near else f"it has {listed(tables) or 'none'}."
+        raise ValueError(f"table must name a table of {text}, got {chosen!r}; {said}")
+    files = (text,) if kind != "database" else ()
+    return EngineTable(f"{text} ({chosen})", backend.table(chosen), backend, files, kind)
+
+
+def _tables(backend: Any) -> list[str]:
+    """Tables and views of a file of DuckDB."""
+    query = (
+        "SELECT table_name FROM information_schema.tables WHERE table_catalog = current_database() "
+        "AND table_schema = current_schema()"
+    )
+    return [name for (name,) in backend.con.execute(query).fetchall()]
+
+
+def _unreadable(opened: EngineTable, error: Exception) -> Exception:
+    """What an engine said, in one sentence."""
+    if "out of memory" in str(error).lower():
+        return MemoryError(
+            f"{opened.name} has more groups than memory: {_first_line(error)} Put numbers into "
+            "bins, or leave a column out."
+        )
+    return ValueError(f"{opened.name} cannot be read by {opened.engine}: {_first_line(error)}")
+
+
+def _first_line(error: Exception) -> str:
+    said = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return said[:300] + ("..." if len(said) > 300 else "")

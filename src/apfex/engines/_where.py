@@ -1,0 +1,74 @@
+"""Which rows of a table are meant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from apfex.engines._open import EngineTable
+
+
+def where_of(source: EngineTable, where: Any) -> Any:
+    """The rows for which a condition holds, as a table of Ibis.
+
+    Parameters
+    ----------
+    source : EngineTable
+    where : mapping, callable, expression of Ibis or None
+        A mapping from a column to its value, or to several; None is a missing value. Text is read
+        as what the column holds.
+    """
+    table = source.table
+    if where is None:
+        return table
+    if isinstance(where, Mapping):
+        for name, wanted in where.items():
+            column = table[source.column(name, "where")]
+            table = table.filter(_is_one_of(column, wanted, str(name)))
+        return table
+    import ibis
+
+    condition = where(table) if callable(where) and not isinstance(where, ibis.Deferred) else where
+    if isinstance(condition, ibis.Deferred):
+        condition = condition.resolve(table)
+    if not (isinstance(condition, ibis.Value) and condition.type().is_boolean()):
+        raise TypeError(
+            "where must map columns to values, or be a condition of Ibis or a function that makes "
+            f"one of the table, got {type(where).__name__}."
+        )
+    try:
+        return table.filter(condition)
+    except ibis.IbisError as error:
+        raise ValueError(
+            "where must be a condition on the table that is audited, got one on another; give a "
+            "function of the table, such as `lambda t: t.month == 5`."
+        ) from error
+
+
+def _is_one_of(column: Any, wanted: Any, name: str) -> Any:
+    several = list(wanted) if isinstance(wanted, list | tuple | set | frozenset) else [wanted]
+    if not several:
+        raise ValueError(f"where must name at least one value of {name}, got none.")
+    found = None
+    for value in several:
+        one = column.isnull() if value is None else column == _as_stored(value, column.type(), name)
+        found = one if found is None else found | one
+    return found
+
+
+def _as_stored(value: Any, kind: Any, name: str) -> Any:
+    """A value as the column has it: text for text, and a number that is written as text."""
+    import ibis
+
+    value = value.item() if hasattr(value, "item") else value
+    if kind.is_string():
+        return ibis.literal(str(value))
+    if not isinstance(value, str):
+        return ibis.literal(value)
+    convert = int if kind.is_integer() else float if kind.is_numeric() else None
+    try:
+        if kind.is_boolean():
+            return ibis.literal({"true": True, "false": False}[value.strip().casefold()])
+        return ibis.literal(value).cast(kind) if convert is None else ibis.literal(convert(value))
+    except (ValueError, KeyError) as error:
+        raise ValueError(f"where must name a value of {name} ({kind}), got {value!r}.") from error

@@ -1,0 +1,89 @@
+"""An audit by Spark, for real: a session of this machine alone; left out where there is no Java."""
+
+import shutil
+import warnings
+from typing import Any
+
+import pandas as pd
+import pytest
+from tests.auditing.test_table import assert_same, audit, audit_table, table
+
+pyspark = pytest.importorskip("pyspark", reason="the extra spark is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java: there is none here"),
+]
+
+
+@pytest.fixture(scope="module")
+def spark() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PySpark has words about every version of pandas
+        from pyspark.sql import SparkSession
+
+        settings = {
+            "spark.ui.enabled": "false",
+            "spark.driver.memory": "1g",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.network.timeout": "120s",
+        }
+        builder = SparkSession.builder.master("local[1]")  # pyright: ignore
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("spark")
+    for month in (5, 6):
+        (folder / f"month={month}").mkdir()
+        table(300, seed=month).to_parquet(folder / f"month={month}" / "x.parquet")
+    return folder
+
+
+def test_weights_scores_and_missing_values(spark, files):
+    data = spark.read.parquet(str(files / "month=5"))
+    found = audit_table(
+        data,
+        prediction="d",
+        label="y",
+        sensitive=["sex", "race"],
+        weight="w",
+        score="p",
+        control="c",
+        criteria="dp",
+    )
+    frame = table(300, seed=5)
+    wanted = audit(
+        frame["y"],
+        frame["d"],
+        sensitive_features=frame[["sex", "race"]],
+        sample_weight=frame["w"],
+        y_score=frame["p"],
+        control_features=frame[["c"]],
+        criteria="dp",
+    )
+    assert_same(found, wanted)
+
+
+def test_months_of_a_partitioned_table(spark, files):
+    data = spark.read.parquet(str(files))
+    given = {"prediction": "d", "label": "y", "sensitive": "sex", "criteria": "dp"}
+    may, june = (audit_table(data, where={"month": month}, **given) for month in (5, 6))
+    frame = table(300, seed=6)
+    assert_same(
+        june, audit(frame["y"], frame["d"], sensitive_features=frame[["sex"]], criteria="dp")
+    )
+    assert isinstance(june.diff(may).gaps, pd.DataFrame)
+    with pytest.raises(
+        ValueError, match=r"sensitive must name a column of the data frame, got 'sx'"
+    ):
+        audit_table(data, **{**given, "sensitive": "sx"})
+    left = [one.name for one in spark.catalog.listTables()]
+    assert left == []

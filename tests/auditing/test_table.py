@@ -1,0 +1,335 @@
+"""An audit by an engine is the audit of the same rows in memory."""
+
+import datetime
+import math
+import sqlite3
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.auditing.rows import rows
+
+import apfex
+from apfex.auditing import Roles, TableQuery, audit_table
+from apfex.auditing._table import _read
+from apfex.engines import open_engine_table
+from apfex.metrics import read_inputs
+
+FRAMES = ("gaps", "groups", "overall", "thresholds", "metrics", "metric_gaps", "calibration")
+audit: Any = apfex.audit
+
+
+def table(n=400, seed=0, labels=2):
+    generator = np.random.default_rng(seed)
+    y, decided, people, weight = rows(n, labels, seed)
+    race = people["race"].where(generator.random(n) > 0.1)
+    given = {"y": y, "d": decided, "w": weight, "p": generator.random(n).round(2)}
+    return people.assign(**given, race=race, c=generator.choice(["old", "young"], n))
+
+
+def assert_same(found, wanted, frames=FRAMES):
+    """Equal counts, frames and notes; sums of weights to 1e-12."""
+    assert found.counts.names == wanted.counts.names
+    assert (found.counts.rows == wanted.counts.rows).all()
+    for part in ("sums", "squares"):
+        ours, theirs = getattr(found.counts, part), getattr(wanted.counts, part)
+        assert (ours is None) == (theirs is None)
+        if ours is not None:
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+    for name in ("classes", "favorable", "labelled", "weight", "outside"):
+        assert getattr(found.counts, name) == getattr(wanted.counts, name)
+    for name in (*frames, "gaps_within"):
+        ours, theirs = getattr(found, name), getattr(wanted, name)
+        assert (ours is None) == (theirs is None), name
+        if ours is not None:
+            pd.testing.assert_frame_equal(ours, theirs, rtol=1e-9, obj=name)
+    assert found.notes == wanted.notes
+
+
+kinds = {
+    "numbers": [0, 1],
+    "three": [0, 1, 2],
+    "words": ["no", "yes"],
+    "cases": ["no", "Yes", "yes"],
+    "truth": [False, True],
+    "floats": [0.0, 1.0],
+    "scores": [0.25, 1.0],
+    "decimals": [Decimal("0.5"), Decimal("1.5")],
+    "dates": [datetime.date(2024, 1, 31), datetime.date(2024, 2, 1)],
+}
+favorables = [1, 0, "yes", True, 1.5, Decimal("1.5"), datetime.date(2024, 2, 1)]
+
+
+@st.composite
+def tables(draw):
+    """Rows of every kind of value, with missing ones, and what to ask of them."""
+    n = draw(st.integers(1, 12))
+    kind, other = draw(st.sampled_from(sorted(kinds))), draw(st.sampled_from(sorted(kinds)))
+    other = draw(st.sampled_from([kind, kind, kind, other]))
+    missing = st.booleans() if draw(st.integers(0, 9)) == 0 else st.just(False)
+
+    def column(values, may_lack):
+        cells = st.tuples(st.sampled_from(values), may_lack)
+        return [None if gone else one for one, gone in (draw(cells) for _ in range(n))]
+
+    levels = draw(st.sampled_from([["F", "M"], [1, 2, 10], [0.5, 1.0], [True, False]]))
+    return (
+        pa.table(
+            {
+                "y": column(kinds[kind], missing),
+                "d": column(kinds[other], missing),
+                "a": column(levels, st.booleans()),
+                "b": column(["x", "X ", "ü,'"], st.booleans()),
+                "w": pa.array(draw(st.lists(st.floats(0, 1e9), min_size=n, max_size=n))),
+            }
+        ),
+        draw(st.sampled_from(favorables)),
+        draw(st.booleans()),
+        draw(st.booleans()),
+    )
+
+
+def outcome(work):
+    try:
+        return work()
+    except ValueError as error:
+        return str(error)
+
+
+@settings(max_examples=40)
+@given(tables())
+def test_counts_are_those_of_memory_and_so_are_errors(asked):
+    arrow, favorable, labelled, weighted = asked
+    frame = arrow.to_pandas()
+
+    def in_memory():
+        weight = frame["w"] if weighted else None
+        y = frame["y"] if labelled else None
+        data = read_inputs(
+            y, frame["d"], frame[["a", "b"]], weight, favorable, label_argument="favorable_label"
+        )
+        return data.classes, data.count()
+
+    def in_engine():
+        roles = Roles(
+            prediction="d",
+            sensitive=("a", "b"),
+            label="y" if labelled else None,
+            weight="w" if weighted else None,
+        )
+        query = TableQuery.of(open_engine_table(arrow), roles)
+        data = _read(query.tally(), query, favorable)
+        return data.classes, data.count()
+
+    wanted, found = outcome(in_memory), outcome(in_engine)
+    if isinstance(wanted, str) or isinstance(found, str):
+        words = {"y_true": "label", "y_pred": "prediction", "sample_weight": "weight w"}
+        for theirs, ours in words.items():
+            wanted = str(wanted).replace(theirs, ours)
+        assert _beginning(found) == _beginning(wanted)
+        return
+    assert found[0] == wanted[0]
+    ours, theirs = found[1], wanted[1]
+    assert ours.names == theirs.names
+    assert (ours.rows == theirs.rows).all()
+    assert ours.weight == theirs.weight
+    np.testing.assert_allclose(ours.sums, theirs.sums, rtol=1e-12)
+    np.testing.assert_allclose(ours._squares, theirs._squares, rtol=1e-12)
+
+
+def _beginning(message):
+    """An error up to the value found: which of several wrong values is named does not matter."""
+    return str(message).split(", got")[0]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scored", [False, True])
+def test_the_audit_is_the_same(weighted, scored):
+    frame = table()
+    metrics = ["precision", *(["log_loss"] if scored else [])]
+    found = audit_table(
+        frame,
+        prediction="d",
+        label="y",
+        sensitive=["sex", "race"],
+        weight="w" if weighted else None,
+        score="p" if scored else None,
+        control="c",
+        metrics=metrics,
+        criteria=("dp", "equalized_odds"),
+    )
+    wanted = audit(
+        frame["y"],
+        frame["d"],
+        sensitive_features=frame[["sex", "race"]],
+        sample_weight=frame["w"] if weighted else None,
+        y_score=frame["p"] if scored else None,
+        control_features=frame[["c"]],
+        metrics=metrics,
+        criteria=("dp", "equalized_odds"),
+    )
+    assert_same(apfex.auditing.Audit(**{**vars(found), "notes": _renamed(found)}), wanted)
+    if scored:
+        pd.testing.assert_frame_equal(found.rates_by_threshold(), wanted.rates_by_threshold())
+    assert found.summary.text == wanted.summary.text
+    pd.testing.assert_frame_equal(found.worst(), wanted.worst())
+    pd.testing.assert_frame_equal(found.plan(), wanted.plan())
+
+
+def _renamed(found):
+    return tuple(note.replace("label as score", "label as y_score") for note in found.notes)
+
+
+def test_several_labels_thresholds_and_no_labels():
+    frame = table(labels=3)
+    found = audit_table(frame, prediction="d", label="y", sensitive="sex", favorable_label=2)
+    wanted = audit(frame["y"], frame["d"], sensitive_features=frame[["sex"]], favorable_label=2)
+    assert_same(found, wanted)
+    found = audit_table(frame, prediction="p", threshold=0.5, sensitive="sex", criteria="dp")
+    decided = (frame["p"] >= 0.5).astype(int)
+    wanted = audit(
+        None, decided, sensitive_features=frame[["sex"]], y_score=frame["p"], criteria="dp"
+    )
+    assert_same(found, wanted)
+    blind = audit_table(frame, prediction="d", sensitive="sex", favorable_label=1)
+    assert blind.notes[0] == "Without labels: tpr left out."
+
+
+def test_more_scores_than_thresholds():
+    frame = table(1000).assign(p=np.random.default_rng(1).normal(size=1000))
+    found = audit_table(frame, prediction="d", label="y", sensitive="sex", score="p")
+    wanted = audit(frame["y"], frame["d"], sensitive_features=frame[["sex"]], y_score=frame["p"])
+    assert len(found.thresholds["threshold"].unique()) == 101
+    pd.testing.assert_frame_equal(found.thresholds, wanted.thresholds)
+    assert any("no probabilities" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "sqlite", "lazy"])
+def test_every_source_has_the_same_rows(tmp_path, form):
+    frame, wanted = table(300), None
+    source: Any = tmp_path / f"x.{form}"
+    if form == "parquet":
+        for place in range(3):
+            frame[place::3].to_parquet(tmp_path / f"{place}.parquet")
+        source = f"{tmp_path}/*.parquet"
+    elif form == "csv":
+        frame.to_csv(source, index=False, sep=";")
+    elif form == "sqlite":
+        with sqlite3.connect(source) as connection:
+            frame.to_sql("t", connection, index=False)
+        connection.close()
+    else:
+        source = pl.from_pandas(frame).lazy()
+    found = audit_table(
+        source, prediction="d", label="y", sensitive=["sex", "race"], weight="w", score="p"
+    )
+    wanted = audit(
+        frame["y"],
+        frame["d"],
+        sensitive_features=frame[["sex", "race"]],
+        sample_weight=frame["w"],
+        y_score=frame["p"],
+    )
+    found = apfex.auditing.Audit(**{**vars(found), "notes": _renamed(found)})
+    assert_same(found, wanted)
+
+
+def test_two_months_of_a_partitioned_table_are_compared(tmp_path):
+    for month, seed in ((5, 1), (6, 2)):
+        folder = tmp_path / f"month={month}"
+        folder.mkdir()
+        table(seed=seed).to_parquet(folder / "x.parquet")
+    given = {"prediction": "d", "label": "y", "sensitive": "sex"}
+    may, june = (audit_table(tmp_path, where={"month": month}, **given) for month in (5, 6))
+    wanted = audit(
+        table(seed=1)["y"], table(seed=1)["d"], sensitive_features=table(seed=1)[["sex"]]
+    )
+    assert_same(may, wanted)
+    change = june.diff(may)
+    assert len(change.gaps) == 2
+    assert audit_table(tmp_path, **given).n_rows == may.n_rows + june.n_rows
+
+
+def test_thousands_of_groups_and_too_many(monkeypatch):
+    generator = np.random.default_rng(0)
+    frame = pd.DataFrame({"zip": generator.integers(0, 3000, 6000), "d": [0, 1] * 3000})
+    roles = Roles(prediction="d", sensitive=("zip",))
+    query = TableQuery.of(open_engine_table(frame), roles)
+    counts = _read(query.tally(), query, 1).count()
+    assert counts.n_rows == 6000
+    assert len(counts.groups) == frame["zip"].nunique()
+    monkeypatch.setattr("apfex.auditing._tally._MOST_ROWS", 1000)
+    message = r"more than 1,000 different rows; sensitive zip alone has .*Put it into bins"
+    with pytest.raises(ValueError, match=message):
+        query.tally()
+    monkeypatch.undo()
+    monkeypatch.setattr("apfex.auditing._settings.MOST_GROUPS", 1000)
+    with pytest.raises(ValueError, match="sensitive must form at most 1,000 groups"):
+        audit_table(frame, prediction="d", sensitive="zip", criteria="dp")
+
+
+FRAME = table(40).assign(t="text", nothing=np.nan, bad=-1.0, gone=[np.nan, *[1.0] * 39])
+FRAME["inf"] = [np.inf, *[1.0] * 39]
+GIVEN = {"prediction": "d", "label": "y", "sensitive": ["sex"]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"label": "label"},
+            "label must name a column of the frame, got 'label'; it has sex, race",
+        ),
+        ({"prediction": "D"}, "prediction must name a column .*got 'D'; did you mean 'd'"),
+        ({"sensitive": ["rase"]}, "sensitive must name a column .*did you mean 'race'"),
+        ({"sensitive": []}, "sensitive must name at least one column, got none"),
+        ({"sensitive": ["sex", "sex"]}, "sensitive must name another column than sensitive"),
+        ({"control": "sex"}, "control must name another column than sensitive, got 'sex'"),
+        ({"label": "nothing"}, "label must not have missing values, got 40 in 40 rows"),
+        ({"prediction": "race"}, "prediction must not have missing values, got .* in 40 rows"),
+        ({"prediction": "p"}, "prediction must hold labels, got the number"),
+        ({"prediction": "t"}, r"prediction must be written as label is, got \['text'\]"),
+        ({"favorable_label": "yes"}, r"favorable_label must be .*got 'yes' .*\[0, 1\]"),
+        ({"weight": "bad"}, "weight bad must be finite and at least 0, got -1"),
+        ({"weight": "gone"}, "weight gone must (have a number|be finite)"),
+        ({"weight": "inf"}, "weight inf must be finite and at least 0, got inf"),
+        ({"score": "gone"}, "Scores must be finite, got 1 missing ones in 40 rows"),
+        ({"score": "inf"}, "Scores must be finite, got inf"),
+        ({"where": {"sex": "X"}}, "table must have at least one row, got none"),
+        ({"metrics": ["auc", "brier"]}, r"metrics must follow from sums .*got \['auc'\]; read the"),
+        ({"metrics": {"mine": max}}, r"got \['mine'\]"),
+        ({"metrics": ["brier"]}, r"score must be given for the metrics \['brier'\], got None"),
+        ({"label": None, "criteria": "tpr"}, r"label must be given for the criteria \['tpr'\]"),
+        ({"threshold": 0.5, "score": "p"}, "score must be None with threshold"),
+        ({"criteria": "parity"}, "criteria must be some of"),
+    ],
+)
+def test_bad_input_gets_a_sentence(changes, message):
+    with pytest.raises(ValueError, match=message):
+        audit_table(FRAME, **{**GIVEN, **changes})
+
+
+@pytest.mark.parametrize("role", ["weight", "score"])
+def test_text_is_no_number(tmp_path, role):
+    with pytest.raises(TypeError, match=f"{role} t must hold numbers, got values of type string"):
+        audit_table(FRAME, **GIVEN, **{role: "t"})
+    FRAME.to_csv(tmp_path / "x.csv", index=False)
+    with pytest.raises(TypeError, match=f"{role} t must hold numbers, .*other text in 40 rows"):
+        audit_table(tmp_path / "x.csv", **GIVEN, **{role: "t"})
+
+
+def test_a_million_weights_add_up_to_the_last_digits():
+    weight = np.random.default_rng(0).lognormal(0, 3, 1_000_000)
+    arrow = pa.table({"g": np.arange(len(weight)) % 2, "d": np.ones(len(weight), int), "w": weight})
+    roles = Roles(prediction="d", sensitive=("g",), weight="w")
+    query = TableQuery.of(open_engine_table(arrow), roles)
+    found = _read(query.tally(), query, 1).count()
+    for place in (0, 1):
+        exact = math.fsum(weight[place::2])
+        assert abs(found.sums[0, place, 0] / exact - 1) < 1e-15

@@ -1,0 +1,201 @@
+"""What is read, and a sentence for what cannot be."""
+
+import gzip
+import sqlite3
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from apfex.engines import is_for_engine, open_engine_table, where_of
+from apfex.engines._csv import typed_values
+
+FRAME = pd.DataFrame({"g": ["a", "b", None], "y": [0, 1, 1], "w": [0.5, 1.5, 2.0]})
+
+
+def rows_of(opened):
+    return sorted(opened.fetch(opened.table.select("g", "y")).to_pylist(), key=str)
+
+
+WANTED = sorted(pa.Table.from_pandas(FRAME[["g", "y"]]).to_pylist(), key=str)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for month, part in (("5", FRAME[:2]), ("6", FRAME[2:])):
+        (tmp_path / f"month={month}").mkdir()
+        part.to_parquet(tmp_path / f"month={month}" / "part.parquet")
+    (tmp_path / "_SUCCESS").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["", "month=*/part.parquet", "**/*.parquet"])
+def test_folders_and_globs_are_one_table(folder, name):
+    opened = open_engine_table(str(folder / name) if name else folder)
+    assert rows_of(opened) == WANTED
+    assert set(opened.columns) == {"g", "y", "w", "month"}
+
+
+def test_frames_of_all_kinds_are_tables():
+    arrow = pa.Table.from_pandas(FRAME)
+    for frame in (FRAME, arrow, pl.from_arrow(arrow), pl.from_arrow(arrow).lazy()):
+        assert rows_of(open_engine_table(frame)) == WANTED
+    with pytest.raises(TypeError, match=r"table must be a path, a glob, .* got dict"):
+        open_engine_table({"g": [1]})
+    with pytest.raises(ValueError, match="values of one kind"):
+        open_engine_table(pd.DataFrame({"g": [1, "a"]}))
+
+
+def test_databases_are_known_by_their_first_bytes(tmp_path):
+    lite, duck = tmp_path / "a.db", tmp_path / "b.db"
+    with sqlite3.connect(lite) as connection:
+        FRAME.to_sql("people", connection, index=False)
+    connection.close()
+    with duckdb.connect(str(duck)) as con:
+        con.register("frame", pa.Table.from_pandas(FRAME))
+        con.execute("CREATE TABLE people AS SELECT * FROM frame")
+        con.execute("CREATE TABLE others AS SELECT 1 AS one")
+    assert is_for_engine(lite)
+    assert rows_of(open_engine_table(lite)) == WANTED
+    assert rows_of(open_engine_table(str(duck), "people")) == WANTED
+    with pytest.raises(ValueError, match=r"table must name a table of .* has 2: others, people"):
+        open_engine_table(duck)
+    with pytest.raises(ValueError, match="got 'peopel'; did you mean 'people'"):
+        open_engine_table(duck, "peopel")
+    with pytest.raises(ValueError, match="table must be None unless"):
+        open_engine_table(FRAME, "people")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("none/*.parquet", "There is no file .*none/\\*.parquet"),
+        ("dayta.csv", "There is no file .*dayta.csv; did you mean .*data.csv"),
+        ("empty", "empty must hold Parquet files, got a folder without any."),
+        ("texts", r"without any; for its CSV files name .*texts/\*.csv"),
+        ("data.xml", "must end in .parquet, .*of DuckDB or SQLite"),
+        ("broken.parquet", "broken.parquet cannot be read by duckdb: "),
+        ("blank.csv", "blank.csv must begin with a row of column names"),
+        ("twice.csv", "twice.csv has two columns named 'a'"),
+        ("latin.csv", "latin.csv is not UTF-8 text"),
+        ("m*", "must match files of one form, got Parquet and CSV"),
+        ("s*.csv", "s2.csv must have the separator ',' of .*s1.csv, got ';'"),
+    ],
+)
+def test_what_cannot_be_read_gets_a_sentence(tmp_path, name, message):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.csv").write_text("a\n1\n")
+    (tmp_path / "data.csv").write_text("a\n1\n")
+    (tmp_path / "data.xml").write_text("<a/>")
+    (tmp_path / "broken.parquet").write_text("no Parquet")
+    (tmp_path / "blank.csv").write_text("\n")
+    (tmp_path / "twice.csv").write_text("a,a\n1,2\n")
+    (tmp_path / "latin.csv").write_bytes("größe\n1\n".encode("latin-1"))
+    (tmp_path / "m.csv").write_text("a\n1\n")
+    FRAME.to_parquet(tmp_path / "m.parquet")
+    (tmp_path / "s1.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "s2.csv").write_text("a;b\n1;2\n")
+    with pytest.raises(ValueError, match=message):
+        open_engine_table(str(tmp_path / name))
+
+
+def test_csv_files_may_differ_in_order_and_packing(tmp_path):
+    (tmp_path / "a.csv").write_text('g;y\n"a; b";0\nNA;1\n')
+    with gzip.open(tmp_path / "b.csv.gz", "wt") as stream:
+        stream.write("y;g\n1;c\n")
+    opened = open_engine_table(f"{tmp_path}/*.csv*")
+    assert rows_of(opened) == [{"g": "a; b", "y": "0"}, {"g": "c", "y": "1"}, {"g": None, "y": "1"}]
+
+
+@pytest.mark.parametrize("text", ["a,b\n1,2\n3\n", "a,b\n1,2\n3,4,5\n", 'a,b\n"1,2\n'])
+def test_rows_of_another_length_and_open_quotes_are_refused(tmp_path, text):
+    (tmp_path / "x.csv").write_text(text)
+    opened = open_engine_table(tmp_path / "x.csv")
+    with pytest.raises(ValueError, match=r"x.csv cannot be read by duckdb"):
+        opened.fetch(opened.table.group_by("b").aggregate(n=opened.table.count()))
+
+
+def test_cells_are_what_all_of_them_are():
+    assert typed_values(["true", "false"]) == [True, False]
+    assert typed_values(["2024-01-31"]) == ["2024-01-31"]
+    assert typed_values(["0", "1", "x\ny", 'a"b']) == ["0", "1", "x\ny", 'a"b']
+
+
+def written(tmp_path, *tables):
+    for place, table in enumerate(tables):
+        pq.write_table(table, tmp_path / f"{place}.parquet")
+    return open_engine_table(tmp_path)
+
+
+def test_a_column_that_one_file_lacks_is_named(tmp_path):
+    opened = written(tmp_path, pa.table({"y": [1], "g": ["a"]}), pa.table({"y": [1]}))
+    with pytest.raises(ValueError, match=r"1.parquet has no column 'g', .*it has y"):
+        opened.check(["g", "y"])
+    opened.check(["y"])
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "message"),
+    [
+        ([1], ["1"], "whole numbers in .*0.parquet and text in .*1.parquet"),
+        ([1.5], [1], "numbers in .* and whole numbers in"),
+        (["a"], [True], "text in .* and true and false in"),
+        (["a"], [["a"]], "text in .* and nested values in"),
+    ],
+)
+def test_a_file_with_another_schema_is_named(tmp_path, first, other, message):
+    tables = [pa.table({"y": [1], "g": values}) for values in (first, other, first)]
+    with pytest.raises(ValueError, match=f"g must hold the same kind of values .*{message}"):
+        written(tmp_path, *tables).check(["y", "g"])
+
+
+def test_widths_of_numbers_and_empty_columns_are_no_other_schema(tmp_path):
+    opened = written(
+        tmp_path,
+        pa.table({"y": pa.array([1], pa.int8()), "w": [1.5], "g": ["a"], "z": [{"y": "text"}]}),
+        pa.table(
+            {"y": pa.array([2**40], pa.int64()), "w": [2], "g": pa.nulls(1), "z": [{"y": "a"}]}
+        ),
+    )
+    opened.check(["y", "w", "g"], numbers=["w"])
+    found = opened.fetch(opened.table.select("y", "w", "g")).to_pylist()
+    assert sorted(map(str, found)) == sorted(
+        map(str, [{"y": 1, "w": 1.5, "g": "a"}, {"y": 2**40, "w": 2.0, "g": None}])
+    )
+    with pytest.raises(ValueError, match="z must hold single values"):
+        opened.check(["z"])
+
+
+def test_rows_are_chosen_by_value_function_or_condition(folder):
+    import ibis
+
+    opened = open_engine_table(folder)
+    for where in (
+        {"month": 5},
+        {"month": "5", "y": [0, 1]},
+        lambda t: t.month == 5,
+        ibis._.month == 5,
+        opened.table.month == 5,
+    ):
+        assert opened.fetch(where_of(opened, where)).num_rows == 2
+    assert opened.fetch(where_of(opened, {"g": None})).num_rows == 1
+    assert where_of(opened, None) is opened.table
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ({"mnth": 5}, "where must name a column of .*got 'mnth'; did you mean 'month'"),
+        ({"month": "May"}, r"where must name a value of month \(int64\), got 'May'"),
+        ({"month": []}, "where must name at least one value of month, got none"),
+    ],
+)
+def test_a_wrong_choice_of_rows_is_named(folder, where, message):
+    with pytest.raises(ValueError, match=message):
+        where_of(open_engine_table(folder), where)
+    with pytest.raises(TypeError, match="where must map columns to values"):
+        where_of(open_engine_table(folder), "month = 5")
