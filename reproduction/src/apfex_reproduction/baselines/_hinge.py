@@ -203,7 +203,7 @@ class _Problem:
 
 
 def _solve_positive(matrix: np.ndarray, ridge: float, right: np.ndarray) -> np.ndarray:
-    """Solve ``(matrix + ridge I) x = right``, matrix positive semi-definite, which is overwritten."""
+    """Solve ``(matrix + ridge I) x = right``; overwrites the positive semi-definite matrix."""
     matrix[np.diag_indices(len(matrix))] += ridge
     factor = scipy.linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
     return scipy.linalg.cho_solve(factor, right, check_finite=False)

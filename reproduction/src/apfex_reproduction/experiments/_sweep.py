@@ -26,7 +26,7 @@ from apfex_reproduction.experiments._protocol import (
     make_trial,
 )
 from apfex_reproduction.experiments._records import Key, RecordFolder, key_of
-from apfex_reproduction.experiments._run import Record, run_methods, settings_of
+from apfex_reproduction.experiments._run import Record, run_trials, settings_of
 
 
 @final
@@ -93,11 +93,11 @@ class Sweep:
 @final
 @dataclass(frozen=True)
 class _Job:
-    """Methods that are fitted together to one trial."""
+    """Methods that are fitted together to the trials of some seeds."""
 
     dataset: str
     split: SplitName
-    seed: int
+    seeds: tuple[int, ...]
     methods: tuple[str, ...]
     budget: Mapping[str, Any] | None
 
@@ -122,13 +122,17 @@ class _Job:
             torch.set_num_threads(threads)
 
     def _records(self) -> Iterator[Record]:
-        trial = make_trial(self.dataset, self.split, self.seed)
-        yield from run_methods(trial, self.methods, self.budget)
+        trials = [make_trial(self.dataset, self.split, seed) for seed in self.seeds]
+        yield from run_trials(trials, self.methods, self.budget)
 
     def _tell(self, error: Exception, records: Sequence[Record]) -> str:
-        done = {record["method"] for record in records}
-        left = ", ".join(method for method in self.methods if method not in done)
-        return f"{left} on {self.dataset}, seed {self.seed}: {type(error).__name__}: {error}"
+        done = {key_of(record) for record in records}
+        runs = [(m, s) for m in self.methods for s in self.seeds]
+        left = [(m, s) for m, s in runs if (self.dataset, self.split, m, s) not in done]
+        methods = ", ".join(dict.fromkeys(m for m, _ in left))
+        seeds = ", ".join(str(seed) for seed in sorted({s for _, s in left}))
+        what = f"{methods} on {self.dataset}, seed {seeds}"
+        return f"{what}: {type(error).__name__}: {error}"
 
 
 @final
@@ -248,15 +252,32 @@ def _finished(jobs: Sequence[_Job], place: RecordFolder, n_jobs: int) -> Iterato
 
 
 def _jobs(sweep: Sweep, found: Mapping[Key, Record]) -> Iterator[_Job]:
-    """What is left: gradient methods and all that is cheap together, the others one by one."""
+    """What is left: gradient methods of all seeds in step, the others one by one."""
     for dataset in sorted(sweep.datasets, key=["celeba", "adult"].__contains__, reverse=True):
+        together: dict[tuple[str, ...], list[int]] = {}
         for seed in sweep.seeds:
             left = [m for m in sweep.methods if (dataset, sweep.split, m, seed) not in found]
-            alone = [m for m in left if isinstance(METHODS[m], Convex | FrontSearch)]
-            together = [m for m in left if m not in alone]
-            for methods in [together, *([method] for method in alone)]:
-                if methods:
-                    yield _Job(dataset, sweep.split, seed, tuple(methods), sweep.budget)
+            for method in left:
+                if isinstance(METHODS[method], Convex | FrontSearch):
+                    yield _Job(dataset, sweep.split, (seed,), (method,), sweep.budget)
+            for some in _portions([m for m in left if _is_light(m)], dataset):
+                together.setdefault(some, []).append(seed)
+        for methods, seeds in together.items():
+            yield _Job(dataset, sweep.split, tuple(seeds), methods, sweep.budget)
+
+
+def _is_light(method: str) -> bool:
+    return not isinstance(METHODS[method], Convex | FrontSearch)
+
+
+def _portions(methods: Sequence[str], dataset: str) -> Iterator[tuple[str, ...]]:
+    """Methods of one job: few of a large table, so that no process is the last one for long."""
+    size = _PER_JOB.get(dataset, len(methods))
+    return (tuple(methods[i : i + size]) for i in range(0, len(methods), size or 1))
+
+
+_PER_JOB = {"adult": 7, "celeba": 7, "compas": 14}
+"""Methods of one job on a large table."""
 
 
 def _check_settings(sweep: Sweep, found: Any) -> None:
