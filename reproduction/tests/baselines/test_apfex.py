@@ -18,7 +18,8 @@ from apfex.strategies import (
     EqualWeights,
     SetSampling,
 )
-from apfex_reproduction.baselines import MMAMO, PaperAPFEx, fit_together
+from apfex_reproduction.baselines import MMAMO, PaperAPFEx
+from apfex_reproduction.baselines._base import fit_together
 from apfex_reproduction.baselines._frank_wolfe import one_step_min_norm
 from apfex_reproduction.baselines._inputs import read_parts
 from apfex_reproduction.baselines._losses import Term

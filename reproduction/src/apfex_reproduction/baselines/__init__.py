@@ -2,13 +2,13 @@
 
 Gradient methods (:class:`PlainNetwork`, :class:`SMAMO`, :class:`MMAMO`, and the paper's own,
 :class:`PaperAPFEx`) share the paper's network and budget, and can be fitted together to one table
-(:func:`fit_together`) or to several in step (:func:`fit_tables`). :class:`SearchFair` is a convex
+or to several in step (:func:`fit_tables`). :class:`SearchFair` is a convex
 method for one two-valued attribute. :class:`RejectOption` is post-processing: it needs the
 sensitive features at prediction.
 """
 
 from apfex_reproduction.baselines._apfex import PaperAPFEx
-from apfex_reproduction.baselines._base import BUDGETS, Table, fit_tables, fit_together
+from apfex_reproduction.baselines._base import BUDGETS, Table, fit_tables
 from apfex_reproduction.baselines._mmamo import MMAMO
 from apfex_reproduction.baselines._plain import PlainNetwork
 from apfex_reproduction.baselines._reject_option import RejectOption
@@ -25,5 +25,4 @@ __all__ = [
     "SearchFair",
     "Table",
     "fit_tables",
-    "fit_together",
 ]

@@ -185,7 +185,8 @@ def fit_together(
 
     Examples
     --------
-    >>> from apfex_reproduction.baselines import SMAMO, PlainNetwork, fit_together
+    >>> from apfex_reproduction.baselines import SMAMO, PlainNetwork
+    >>> from apfex_reproduction.baselines._base import fit_together
     >>> from apfex.datasets import make_biased
     >>> data = make_biased(300, random_state=0)
     >>> methods = [PlainNetwork(epochs=2, random_state=0), SMAMO("dp", epochs=2, random_state=0)]

@@ -16,7 +16,7 @@ from apfex_reproduction.experiments._methods import (
     FrontSearch,
     Network,
     PostProcessing,
-    revision_of,
+    results_hold,
 )
 from apfex_reproduction.experiments._protocol import (
     DATASETS,
@@ -205,7 +205,7 @@ def run_sweep(
 def known_records(folder: str | Path, earlier: str | Path | None = None) -> dict[Key, Record]:
     """Records that need not be made again: those of the folder before earlier ones.
 
-    One whose method has got another meaning since (:func:`revision_of`) does not count.
+    One whose method has got another meaning since (:func:`results_hold`) does not count.
 
     Parameters
     ----------
@@ -221,13 +221,9 @@ def known_records(folder: str | Path, earlier: str | Path | None = None) -> dict
     found: dict[Key, Record] = {}
     for path in (earlier, folder):
         if path is not None:
-            fresh = (r for r in RecordFolder(path).read() if _is_current(r))
+            fresh = (r for r in RecordFolder(path).read() if results_hold(r))
             found |= {key_of(record): record for record in fresh}
     return found
-
-
-def _is_current(record: Record) -> bool:
-    return record.get("revision", 1) >= revision_of(record["method"])
 
 
 def _all_jobs(sweeps: Sequence[Sweep], found: Mapping[Key, Record]) -> list[_Job]:
@@ -252,32 +248,32 @@ def _finished(jobs: Sequence[_Job], place: RecordFolder, n_jobs: int) -> Iterato
 
 
 def _jobs(sweep: Sweep, found: Mapping[Key, Record]) -> Iterator[_Job]:
-    """What is left: gradient methods of all seeds in step, the others one by one."""
+    """What is left: gradient methods and all that is cheap of many seeds, the others one by one."""
     for dataset in sorted(sweep.datasets, key=["celeba", "adult"].__contains__, reverse=True):
         together: dict[tuple[str, ...], list[int]] = {}
+        alone: list[tuple[int, str]] = []
         for seed in sweep.seeds:
             left = [m for m in sweep.methods if (dataset, sweep.split, m, seed) not in found]
-            for method in left:
-                if isinstance(METHODS[method], Convex | FrontSearch):
-                    yield _Job(dataset, sweep.split, (seed,), (method,), sweep.budget)
-            for some in _portions([m for m in left if _is_light(m)], dataset):
-                together.setdefault(some, []).append(seed)
+            slow = [m for m in left if isinstance(METHODS[m], Convex | FrontSearch)]
+            alone += [(seed, method) for method in slow]
+            size = _METHODS.get(dataset, len(left) + 1)
+            for methods in _portions([m for m in left if m not in slow], size):
+                together.setdefault(methods, []).append(seed)
         for methods, seeds in together.items():
-            yield _Job(dataset, sweep.split, tuple(seeds), methods, sweep.budget)
+            for some in _portions(seeds, _SEEDS):
+                yield _Job(dataset, sweep.split, some, methods, sweep.budget)
+        for seed, method in alone:
+            yield _Job(dataset, sweep.split, (seed,), (method,), sweep.budget)
 
 
-def _is_light(method: str) -> bool:
-    return not isinstance(METHODS[method], Convex | FrontSearch)
+def _portions(values: Sequence[Any], size: int) -> Iterator[tuple[Any, ...]]:
+    return (tuple(values[start : start + size]) for start in range(0, len(values), size))
 
 
-def _portions(methods: Sequence[str], dataset: str) -> Iterator[tuple[str, ...]]:
-    """Methods of one job: few of a large table, so that no process is the last one for long."""
-    size = _PER_JOB.get(dataset, len(methods))
-    return (tuple(methods[i : i + size]) for i in range(0, len(methods), size or 1))
-
-
-_PER_JOB = {"adult": 7, "celeba": 7, "compas": 14}
-"""Methods of one job on a large table."""
+_SEEDS = 10
+"""Seeds of one job, trained in step."""
+_METHODS = {"adult": 7, "celeba": 7, "compas": 14}
+"""Methods of one job on a large table, so that no process works alone at the end for long."""
 
 
 def _check_settings(sweep: Sweep, found: Any) -> None:
