@@ -4,7 +4,8 @@
 ``reproduction/records``, with the course of training shortened to a few stretches where no figure
 shows it; what is there and not in the folder stays. ``python reproduction/pages.py write`` makes
 ``docs/reproduction/`` and the generated parts of ``docs/reproduction.md``. A test checks that both
-are up to date.
+are up to date. ``python reproduction/pages.py seconds`` prints what a run takes by the records,
+as ``experiments/_whole.py`` plans with it.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from apfex_reproduction.experiments import (
     draw_trade_offs,
     draw_workflow,
     key_of,
+    kind_of,
     make_table,
     results_hold,
     runs_grid,
@@ -195,6 +197,20 @@ def time_told(records: Sequence[Record]) -> str:
     )
 
 
+def mean_seconds(records: Sequence[Record]) -> dict[str, dict[str, float]]:
+    """Mean processor seconds of a run, by what it depends on."""
+    spent: dict[str, dict[str, list[float]]] = {}
+    for record in records:
+        kind = kind_of(record["method"], record["split"])
+        if kind is not None:
+            own = spent.setdefault(kind, {}).setdefault(record["dataset"], [])
+            own.append(record["cpu_seconds"])
+    return {
+        kind: {name: sum(own[name]) / len(own[name]) for name in DATASETS if name in own}
+        for kind, own in spent.items()
+    }
+
+
 def cost_grid(records: Sequence[Record]) -> Grid:
     """Processor time of the two tables."""
     usual = {*EXPERIMENTS["table1"], *EXPERIMENTS["table2"]}
@@ -257,5 +273,8 @@ if __name__ == "__main__":
         pack(Path(sys.argv[2]))
     elif sys.argv[1:] == ["write"]:
         write()
+    elif sys.argv[1:] == ["seconds"]:
+        for kind, means in mean_seconds(read()).items():
+            print(f'"{kind}":', {name: float(f"{value:.2g}") for name, value in means.items()})
     else:
         sys.exit(__doc__)

@@ -6,8 +6,7 @@ import pytest
 from reproduction import pages
 
 from apfex_reproduction.experiments import RecordFolder, results_hold, write_pack
-from apfex_reproduction.experiments._methods import revision_of
-from apfex_reproduction.experiments._whole import _SECONDS, kind_of
+from apfex_reproduction.experiments._whole import _SECONDS
 
 RECORDS = pages.read()
 PAGE = pages.PAGE.read_text(encoding="utf-8")
@@ -72,14 +71,10 @@ def test_no_result_is_older_than_its_method():
 
 
 def test_omega_norms_and_strategies_of_every_column_are_on_record():
-    """Of the columns of all; of ablations on the crossing, earlier records have shares only."""
+    """Of the columns and of all ablations."""
     for record in RECORDS:
         method = record["method"]
         if not method.startswith(("apfex", "mmamo-multi")) or method.endswith("-published"):
-            continue
-        if record.get("revision", 1) < revision_of(method):
-            assert method.startswith("apfex-inter+"), method
-            assert record["shares"]
             continue
         assert record["course"]["omega"], method
         assert record["course"]["strategies"]
@@ -87,28 +82,24 @@ def test_omega_norms_and_strategies_of_every_column_are_on_record():
 
 
 def test_planned_seconds_are_those_of_the_records():
+    found = pages.mean_seconds(RECORDS)
+    assert found.keys() == _SECONDS.keys()
     for kind, expected in _SECONDS.items():
-        for dataset, seconds in expected.items():
-            own = [
-                r["cpu_seconds"]
-                for r in RECORDS
-                if r["dataset"] == dataset and kind_of(r["method"], r["split"]) == kind
-            ]
-            assert sum(own) / len(own) == pytest.approx(seconds, rel=0.15, abs=0.05), kind
+        assert found[kind] == pytest.approx(expected, rel=0.15, abs=0.05), kind
 
 
 def test_packing_keeps_what_still_holds_and_drops_what_does_not(tmp_path, monkeypatch):
     old = {"format": 1, "apfex": "0", "dataset": "heart", "split": "70/15/15", "seed": 0}
     old |= {"results": {}, "settings": {}}
-    methods = ("plain", "apfex-inter+pcp", "apfex-multi", "apfex-multi+pcp")
+    methods = ("always-0", "apfex-inter+pcp", "plain", "apfex-multi+pcp")
     packs, sweep = tmp_path / "packs", RecordFolder(tmp_path / "sweep")
     packs.mkdir()
     write_pack([old | {"method": method} for method in methods], packs / "tables-heart.jsonl")
-    sweep.write(old | {"method": "apfex-multi+pcp", "revision": 2})
+    sweep.write(old | {"method": "apfex-multi+pcp", "revision": 3})
     monkeypatch.setattr(pages, "RECORDS", packs)
     pages.pack(sweep.path)
     kept = {r["method"]: r.get("revision", 1) for r in RecordFolder(packs).read()}
-    assert kept == {"plain": 1, "apfex-inter+pcp": 1, "apfex-multi+pcp": 2}
+    assert kept == {"always-0": 1, "apfex-multi+pcp": 3}
 
 
 @pytest.mark.slow

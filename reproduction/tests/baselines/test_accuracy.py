@@ -6,7 +6,8 @@ from sklearn.model_selection import train_test_split
 
 from apfex.datasets import load_dataset
 from apfex.metrics import dp_gap
-from apfex_reproduction.baselines import BUDGETS, SMAMO, PlainNetwork, SearchFair, fit_together
+from apfex_reproduction.baselines import BUDGETS, SMAMO, PlainNetwork, SearchFair
+from apfex_reproduction.baselines._base import fit_together
 
 
 def parts(name, seed, **options):

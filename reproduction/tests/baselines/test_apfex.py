@@ -1,6 +1,9 @@
 """The paper's method: the optimizer's numbers, its variants, and what it refuses."""
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from reproduction.tests.baselines.tables import DATA, QUICK
@@ -15,12 +18,15 @@ from apfex.strategies import (
     EqualWeights,
     SetSampling,
 )
-from apfex_reproduction.baselines import MMAMO, PaperAPFEx, fit_together
+from apfex_reproduction.baselines import MMAMO, PaperAPFEx
+from apfex_reproduction.baselines._base import fit_together
+from apfex_reproduction.baselines._frank_wolfe import one_step_min_norm
 from apfex_reproduction.baselines._inputs import read_parts
 from apfex_reproduction.baselines._losses import Term
-from apfex_reproduction.baselines._networks import Networks, as_module
-from apfex_reproduction.baselines._train import Budget, Lesson, _Learner, _mix, train
-from apfex_reproduction.baselines._weigh import Plan, Strategic
+from apfex_reproduction.baselines._networks import Inputs, as_module
+from apfex_reproduction.baselines._population import Population
+from apfex_reproduction.baselines._train import Budget, Learner, Lesson, train
+from apfex_reproduction.baselines._weigh import Plan
 
 TERMS = (Term("dp", 0, "pairs"), Term("tpr", 0, "pairs"))
 
@@ -31,6 +37,18 @@ def lesson(n=192):
     x = torch.randn(n, 5, generator=generator)
     y = (x[:, 0] + codes[0] + torch.randn(n, generator=generator) > 1).long()
     return Lesson(x, y, codes, (3,), None)
+
+
+def learned(plans, budget, *lessons):
+    """Learners at their end, and the courses of their members; in step where there are several."""
+    learners = [Learner(plans, one, budget) for one in lessons or [lesson()]]
+    return learners, train(learners, [lambda *_: None] * len(learners))
+
+
+def ends(plans, budget):
+    """Parameters of all members at the end."""
+    (learner,), _ = learned(plans, budget)
+    return torch.stack([learner.parameters(member) for member in range(len(plans))])
 
 
 STRATEGIES = {
@@ -55,64 +73,72 @@ def test_it_takes_the_steps_of_the_optimizer(name):
     """The same start, batches and scales, dropout off: the drop-in optimizer ends there too."""
     budget = Budget(8, 64, 1e-2, (6, 4), 0.0, seed=8)
     plan = Plan(TERMS, strategy=STRATEGIES[name], scales="largest")
-    ends = []
-    (group,) = train([plan], lesson(), budget, lambda _, now: ends.append(now.values.clone()))
-    assert isinstance(group, Strategic)
-    start = Networks(5, (6, 4), 0.0, 1, _mix(budget.seed, 0))
-    learner = _Learner(start, [plan], lesson(), budget)
-    model = as_module(start.snapshot(0), 0.0)
+    learner = Learner([plan], lesson(), budget)
+    model = as_module(learner.snapshot(0), 0.0)
     optimizer = APFEx(
         torch.optim.Adam(model.parameters(), lr=1e-2),
         STRATEGIES[name],
         window=3,
-        scales=learner._scales,
+        scales=learner.populations[0].scales[0],
         seed=budget.seed,
     )
+    ((windows,),) = (course.values() for course in train([learner], [lambda *_: None]))
     losses = [CrossEntropy(), FairnessLoss("dp"), FairnessLoss("tpr")]
     for epoch in range(1, 9):
         for _, rows in learner.batches.of(epoch):
-            x, batch = lesson().take(rows)
-            scores = model(x).squeeze(1)
-            optimizer.backward([f(scores, batch.y, lesson().codes[0, rows]) for f in losses])
+            scores, y = model(lesson().x[rows]).squeeze(1), lesson().y[rows]
+            optimizer.backward([f(scores, y, lesson().codes[0, rows]) for f in losses])
             optimizer.step()
     assert optimizer.history is not None
-    torch.testing.assert_close(
-        group.history.losses[:, 0], optimizer.history.losses, atol=1e-9, rtol=1e-9
-    )
-    torch.testing.assert_close(
-        group.history.weights[:, 0], optimizer.history.weights, atol=1e-9, rtol=1e-9
-    )
-    theirs, ours = (one.last_choices(one.n_windows) for one in (group.history, optimizer.history))
-    assert theirs[:, 0].tolist() == ours.tolist()
-    reached = Networks(5, (6, 4), 0.0, 1, 0)
-    reached.values.copy_(ends[-1])
+    theirs = optimizer.history.to_frame()
+    columns = [f"{stem}{k}" for stem in ("loss", "weight") for k in range(3)]
+    np.testing.assert_allclose(windows[columns], theirs[columns], atol=1e-9, rtol=1e-9)
+    assert windows["choice"].tolist() == theirs["choice"].tolist()
     everyone = lesson().x
     torch.testing.assert_close(
-        reached.forward(everyone).scores[0, 0], model(everyone).squeeze(1), atol=1e-9, rtol=1e-9
+        learner.scores([Inputs.of(everyone)])[0], model(everyone).squeeze(1), atol=1e-9, rtol=1e-9
     )
+
+
+@pytest.mark.usefixtures("double")
+def test_trials_in_step_learn_what_each_learns_alone():
+    """Strategies, solvers and the plain network; of trials that differ in rows and in width."""
+    budgets = [Budget(9, 64, 1e-2, (6, 4), 0.2, seed=seed) for seed in (8, 9)]
+    plans = [Plan(TERMS, strategy=s, scales="largest") for s in STRATEGIES.values()]
+    plans += [Plan(), Plan(TERMS, min_norm), Plan(TERMS, one_step_min_norm, own_passes=True)]
+    lessons = [lesson(), replace(lesson(200), x=lesson(200).x[:, :4])]
+    made = [Learner(plans, *pair) for pair in zip(lessons, budgets, strict=True)]
+    together = train(made, [lambda *_: None] * 2)
+    for place, pair in enumerate(zip(lessons, budgets, strict=True)):
+        alone = Learner(plans, *pair)
+        (courses,) = train([alone], [lambda *_: None])
+        assert courses.keys() == together[place].keys() == set(range(7)) - {4}
+        for member, windows in courses.items():
+            pd.testing.assert_frame_equal(windows, together[place][member], rtol=1e-6, atol=1e-9)
+        for member in range(len(plans)):
+            torch.testing.assert_close(
+                alone.parameters(member), made[place].parameters(member), atol=1e-7, rtol=1e-6
+            )
 
 
 def test_strategies_differ_and_members_do_not_touch_each_other():
     budget = Budget(8, 64, 1e-2, (6, 4), 0.2, seed=5)
     plans = [Plan(TERMS, strategy=s, scales="largest") for s in STRATEGIES.values()]
     plans.append(Plan(TERMS, strategy=EqualWeights(), scales="mean", steps="sgd"))
-    ends = []
-    train(plans, lesson(), budget, lambda _, now: ends.append(now.values.clone()))
+    together = ends(plans, budget)
     for member, plan in enumerate(plans):
-        alone = []
-        train([plan], lesson(), budget, lambda _, now, to=alone: to.append(now.values.clone()))
-        torch.testing.assert_close(ends[-1][member], alone[-1][0], atol=1e-4, rtol=1e-3)
-    distances = torch.cdist(ends[-1], ends[-1]) + torch.eye(len(plans))
+        (alone,) = ends([plan], budget)
+        torch.testing.assert_close(together[member], alone, atol=1e-4, rtol=1e-3)
+    distances = torch.cdist(together, together) + torch.eye(len(plans))
     assert distances.min() > 1e-2
 
 
 def test_unit_steps_of_gradient_descent_have_the_length_of_the_rate():
     budget = Budget(1, None, 0.03, (6, 4), 0.0, seed=5)
     plan = Plan(TERMS, strategy=ConeProjection("unit"), scales="largest", steps="sgd")
-    start = Networks(5, (6, 4), 0.0, 1, _mix(budget.seed, 0))
-    ends = []
-    train([plan], lesson(), budget, lambda _, now: ends.append(now.values.clone()))
-    assert float((ends[0] - start.values).norm()) == pytest.approx(0.03, rel=1e-4)
+    start = Learner([plan], lesson(), budget).parameters(0)
+    (end,) = ends([plan], budget)
+    assert float((end - start).norm()) == pytest.approx(0.03, rel=1e-4)
 
 
 def test_scales_are_those_that_are_named():
@@ -121,12 +147,14 @@ def test_scales_are_those_that_are_named():
         Plan((Term("dp", 0, "pairs", task_weight=0.0),), strategy=EqualWeights(), scales=kind)
         for kind in ("mean", "largest", "range", "none")
     ]
-    networks = Networks(5, (6, 4), 0.2, 4, seed=9)
-    learner = _Learner(networks, plans, lesson(), budget)
-    mean, largest, ranged, none = learner._scales.view(4, 2)
-    batches = [rows for _, rows in learner.batches.of(0)]
-    seen = torch.stack([learner._losses(0, rows, dropout=False)[1][:2] for rows in batches])
-    torch.testing.assert_close(largest, seen.amax(0).clamp(min=0.05))
+    learner = Learner(plans, lesson(), budget)
+    (population,) = learner.populations
+    mean, largest, ranged, none = population.scales
+    seen = []
+    for step, rows in learner.batches.of(0):
+        population.differentiate(*learner.take(step, rows, dropout=False))
+        seen.append(population.losses[3])  # over a scale of 1
+    torch.testing.assert_close(largest, torch.stack(seen).amax(0).clamp(min=0.05))
     assert largest[1] == pytest.approx(0.05)  # the floor: there is no gap at the start
     assert mean[1] < 0.05
     assert ranged.tolist() == pytest.approx([0.6931472, 1.0])
@@ -185,23 +213,24 @@ def test_two_groups_and_pairs_train_differently():
     assert np.abs(two - pairs).max() > 1e-2
 
 
-def test_windows_tell_omega_and_norms_as_means_over_their_steps():
+def test_windows_tell_omega_and_norms_as_means_over_their_steps(monkeypatch):
     """Held against the gradients themselves: equal weights, so that nothing else interferes."""
-    budget = Budget(2, 64, 1e-2, (6, 4), 0.0, seed=3)
+    budget = Budget(1, 64, 1e-2, (6, 4), 0.0, seed=3)
     plan = Plan(TERMS, strategy=EqualWeights(), scales="largest")
-    networks = Networks(5, (6, 4), 0.0, 1, _mix(budget.seed, 0))
-    learner = _Learner(networks, [plan], lesson(), budget)
+    learner = Learner([plan], lesson(), budget)
     norms, omegas, aligned = [], [], []
-    for step, rows in learner.batches.of(1):
-        passed, _, slopes = learner._losses(step, rows)
-        slopes = slopes / learner._scales.unsqueeze(-1)
-        pulled = networks.pull_back(passed, slopes, learner._members, learner._passes).double()
+
+    def look(self, weights, shares):
+        (pulled,) = self.gradients.double()
         products = pulled @ pulled.T
         norms.append(pulled.norm(dim=1))
         omegas.append((min_norm(products) @ pulled).norm())
         aligned.append((products > 0)[[0, 0, 1], [1, 2, 2]].double().mean())
-        learner.step(step, rows)
-    (frame,) = learner.strategic[0].windows()
+        return moved(self, weights, shares)
+
+    moved = Population.move
+    monkeypatch.setattr(Population, "move", look)
+    ((frame,),) = (course.values() for course in train([learner], [lambda *_: None]))
     expected = torch.stack(norms).mean(0).tolist()
     assert frame.loc[0, ["norm0", "norm1", "norm2"]].tolist() == pytest.approx(expected, rel=1e-4)
     assert frame.loc[0, "omega"] == pytest.approx(float(torch.stack(omegas).mean()), rel=1e-4)

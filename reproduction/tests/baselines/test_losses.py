@@ -5,7 +5,7 @@ import torch
 
 from apfex.objectives import CrossEntropy, DPLoss, FairnessLoss, TPRLoss
 from apfex.rates import GroupIndex
-from apfex_reproduction.baselines._losses import LossBatch, Term, evaluate
+from apfex_reproduction.baselines._losses import LossBatch, Losses, LossList, Term
 
 FORMS = {
     Term("dp", 0, "plain"): DPLoss(),
@@ -19,6 +19,14 @@ FORMS = {
         "tpr", relaxation="identity", task_weight=0.0
     ),
 }
+
+
+def evaluate(terms, scores, rows):
+    """Values [..., m] and slopes [..., m, n], of members that all have the same terms."""
+    flat = scores.reshape(1, -1, scores.shape[-1])
+    found = LossList([terms] * flat.shape[1]).evaluate(flat, rows)
+    shape = (*scores.shape[:-1], 1 + len(terms))
+    return Losses(found.values.view(shape), found.slopes.view(*shape, -1))
 
 
 def batch(weighted, n=80, seed=0):
@@ -63,3 +71,18 @@ def test_the_published_form_has_no_gap_and_no_slope_where_nobody_is_selected():
     task = 0.1 * 2 * (p - rows.y) * p * (1 - p) / len(rows.y)
     torch.testing.assert_close(masked.slopes[..., 1, :], task)
     assert not torch.allclose(plain.slopes[..., 1, :], task)
+
+
+def test_members_have_losses_of_their_own_and_may_look_at_scores_of_their_own():
+    scores, _, rows = batch(False)
+    terms = [list(FORMS)[0:2], list(FORMS)[3:5], list(FORMS)[5:7]]
+    shared = LossList(terms).evaluate(scores[:, 0].unsqueeze(0), rows)
+    passes = scores.transpose(0, 1)[[0, 1, 0]]  # [m, b, n]
+    apart = LossList(terms, own_scores=True).evaluate(passes, rows)
+    for member, own in enumerate(terms):
+        first, second = (evaluate(own, scores[member, place], rows) for place in (0, 1))
+        torch.testing.assert_close(shared.values[member], first.values)
+        torch.testing.assert_close(shared.slopes[member], first.slopes)
+        expected = torch.stack([first.values[0], second.values[1], first.values[2]])
+        torch.testing.assert_close(apart.values[member], expected)
+        torch.testing.assert_close(apart.slopes[member, 1], second.slopes[1])

@@ -8,7 +8,8 @@ from reproduction.tests.baselines.tables import DATA, FRESH, QUICK, SEX, fitted
 
 from apfex.metrics import accuracy, dp_gap
 from apfex.solvers import min_norm
-from apfex_reproduction.baselines import BUDGETS, MMAMO, SMAMO, PlainNetwork, fit_together
+from apfex_reproduction.baselines import BUDGETS, MMAMO, SMAMO, PlainNetwork
+from apfex_reproduction.baselines._base import fit_together
 from apfex_reproduction.baselines._frank_wolfe import one_step_min_norm
 from apfex_reproduction.baselines._inputs import read_rows
 

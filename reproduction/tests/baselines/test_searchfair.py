@@ -41,7 +41,8 @@ def published_problem(notion, kernel, lam, side, beta):
 def test_the_primal_form_has_the_minimum_of_the_published_problem(kernel, notion, lam, side):
     expected, rows, x = published_problem(notion, kernel, lam, side, beta=1e-3)
     problem = GapProblem.of(rows, notion)
-    span = SearchFair(kernel=kernel)._span(x, float("nan"), 1e-3, problem)
+    clf = SearchFair(kernel=kernel)
+    span = clf._span(clf._whole_span(x, 1 / x.shape[1]), 1e-3, problem)
     found = solve(span, problem, 1e-3, lam, side)
     assert found.value == pytest.approx(expected, abs=2e-4)
 

@@ -8,9 +8,10 @@ import torch
 from apfex.solvers import min_norm
 from apfex.strategies import EqualWeights
 from apfex_reproduction.baselines._frank_wolfe import one_step_min_norm
-from apfex_reproduction.baselines._losses import Term, evaluate
-from apfex_reproduction.baselines._networks import Networks
-from apfex_reproduction.baselines._train import Adam, Budget, Lesson, _Learner, train
+from apfex_reproduction.baselines._losses import LossList, Term
+from apfex_reproduction.baselines._networks import Inputs
+from apfex_reproduction.baselines._population import Adam
+from apfex_reproduction.baselines._train import Budget, Learner, Lesson, train
 from apfex_reproduction.baselines._weigh import Plan
 
 BUDGET = Budget(2, 64, 1e-2, (6, 4), 0.2, seed=5)
@@ -27,18 +28,18 @@ def lesson(n=192):
 
 def run(plans, budget=BUDGET):
     """Parameters of all members at the end."""
-    ends = []
-    train(plans, lesson(), budget, lambda _, networks: ends.append(networks.values.clone()))
-    return ends[-1]
+    made = Learner(plans, lesson(), budget)
+    train([made], [lambda *_: None])
+    return torch.stack([made.parameters(member) for member in range(len(plans))])
 
 
 def learner(plan, budget=BUDGET):
     """One member, away from the start, where all losses are nearly constant."""
-    networks = Networks(5, budget.hidden, budget.dropout, 1, seed=9)
-    networks.values += torch.randn(
-        networks.values.shape, generator=torch.Generator().manual_seed(2)
-    )
-    return _Learner(networks, [plan], lesson(), budget), networks
+    generator = torch.Generator().manual_seed(2)
+    start = Learner([plan], lesson(), budget).parameters(0)
+    start = start + torch.randn(start.shape, generator=generator)
+    made = Learner([plan], lesson(), budget, start)
+    return made, made.populations[0]
 
 
 def test_adam_is_that_of_torch():
@@ -56,35 +57,37 @@ def test_adam_is_that_of_torch():
 
 def test_a_step_of_two_losses_has_the_closed_form():
     """Scaled gradients g1, g2: weight of the first is g2.(g2 - g1) / |g1 - g2|^2, within [0, 1]."""
-    one, networks = learner(Plan((DP,), min_norm))
-    rows = torch.arange(64)
-    passed, _, slopes = one._losses(1, rows)
-    g1, g2 = networks.pull_back(
-        passed, slopes / one._scales.unsqueeze(-1), torch.tensor([0, 0]), torch.tensor([0, 0])
-    )
+    one, population = learner(Plan((DP,), min_norm), replace(BUDGET, epochs=1, batch_size=192))
+    ((step, rows),) = one.batches.of(1)
+    one.differentiate(step, rows)
+    g1, g2 = population.gradients[0].clone()
     share = float((g2 @ (g2 - g1) / (g1 - g2).square().sum()).clamp(0, 1))
     assert 0.01 < share < 0.99
-    expected = networks.values.clone()
+    expected = population.networks.values.clone()
     Adam(expected, BUDGET.learning_rate).step((share * g1 + (1 - share) * g2).unsqueeze(0))
-    one.step(1, rows)
-    torch.testing.assert_close(networks.values, expected)
+    train([one], [lambda *_: None])
+    torch.testing.assert_close(population.networks.values, expected)
 
 
 @pytest.mark.parametrize(("batch_size", "expected"), [(None, 10), (192, 10), (999, 10), (64, 3)])
 def test_a_window_is_an_epoch_or_ten_full_batches(batch_size, expected):
     one, _ = learner(Plan((DP,), strategy=EqualWeights()), replace(BUDGET, batch_size=batch_size))
-    (group,) = one.strategic
-    assert group.history.window == expected
+    assert one.batches.window == expected
 
 
 def test_scales_are_mean_losses_at_the_start_with_dropout_on():
-    one, networks = learner(Plan((DP, TPR), min_norm))
-    seen = [one._losses(step, rows)[1] for step, rows in one.batches.of(0)]
+    one, population = learner(Plan((DP, TPR), min_norm))
+    listed, seen = LossList([(DP, TPR)]), []
+    for step, rows in one.batches.of(0):
+        inputs, batch, masks = one.take(step, rows)
+        seen.append(
+            listed.evaluate(population.networks.forward(inputs, masks).scores, batch).values
+        )
     assert len(seen) == 3
-    torch.testing.assert_close(one._scales, torch.stack(seen).mean(0))
-    x, rows = lesson().take(torch.arange(192))
-    without = evaluate([DP, TPR], networks.forward(x).scores[0, 0], rows).values
-    assert not torch.allclose(one._scales, without, rtol=1e-4)
+    torch.testing.assert_close(population.scales, torch.stack(seen).mean(0))
+    inputs, batch, _ = one.take(0, torch.arange(192), dropout=False)
+    without = listed.evaluate(population.networks.forward(inputs).scores, batch).values
+    assert not torch.allclose(population.scales, without, rtol=1e-4)
 
 
 def test_published_weights_are_one_frank_wolfe_step_from_equal_ones():
@@ -112,13 +115,15 @@ def test_published_weights_of_two_gradients_are_exact_and_of_more_are_not():
 
 
 def test_published_losses_have_dropout_of_their_own():
-    shared, _ = learner(Plan((DP, DP), min_norm))
-    apart, _ = learner(Plan((DP, DP), min_norm, own_passes=True))
-    _, values, _ = shared._losses(1, torch.arange(64))
-    _, others, _ = apart._losses(1, torch.arange(64))
-    assert values[1] == values[2]
-    assert others[1] != others[2]
-    assert values[0] == others[0]
+    values = []
+    for own in (False, True):
+        one, population = learner(Plan((DP, DP), min_norm, own_passes=own, scales="none"))
+        one.differentiate(1, torch.arange(64))
+        values.append(population.losses[0])
+    shared, apart = values
+    assert shared[1] == shared[2]
+    assert apart[1] != apart[2]
+    assert shared[0] == apart[0]
 
 
 @pytest.mark.parametrize("own_passes", [False, True])
@@ -145,11 +150,12 @@ def test_the_same_seed_is_the_same_run_and_another_is_not():
 
 
 def test_training_lowers_the_task_loss_and_keeps_the_gap_below_the_plain_one():
-    x, rows = lesson().take(torch.arange(192))
     budget = Budget(30, 64, 1e-2, (6, 4), 0.0, seed=5)
-    networks = Networks(5, (6, 4), 0.0, 2, seed=0)
-    networks.values.copy_(run([Plan(), Plan((DP,), min_norm)], budget))
-    plain, fair = evaluate([DP], networks.forward(x).scores[0], rows).values
+    made = Learner([Plan(), Plan((DP,), min_norm)], lesson(), budget)
+    train([made], [lambda *_: None])
+    scores = made.scores([Inputs.of(lesson().x)]).unsqueeze(0)
+    batch = lesson().take(torch.arange(192))
+    plain, fair = LossList([(DP,), (DP,)]).evaluate(scores, batch).values
     assert plain[0] < fair[0] < 0.67
     assert fair[1] < 0.8 * plain[1]
 

@@ -12,7 +12,8 @@ from sklearn.metrics import accuracy_score
 
 from apfex.datasets import make_biased
 from apfex.front import non_dominated
-from apfex_reproduction.baselines import PlainNetwork, SearchFair, fit_together
+from apfex_reproduction.baselines import PlainNetwork, SearchFair
+from apfex_reproduction.baselines._base import fit_together
 from apfex_reproduction.experiments._ladder import choose_by_rule
 from apfex_reproduction.experiments._measure import Ruler
 from apfex_reproduction.experiments._methods import METHODS, Network, revision_of

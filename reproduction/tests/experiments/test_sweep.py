@@ -14,8 +14,10 @@ import torch
 from reproduction.tests.experiments.test_records import files, nearly_full_disk
 
 from apfex_reproduction.experiments import (
+    EXPERIMENTS,
     RecordFolder,
     Sweep,
+    _sweep,
     known_records,
     run_sweep,
     write_pack,
@@ -87,7 +89,8 @@ def test_a_wider_sweep_runs_what_is_new_and_a_narrower_one_returns_its_own(tmp_p
     assert [key_of(record) for record in narrow] == [("heart", "70/15/15", "plain", 0)]
 
 
-def test_a_sweep_that_is_stopped_goes_on_where_it_was(tmp_path):
+def test_a_sweep_that_is_stopped_goes_on_where_it_was(tmp_path, monkeypatch):
+    monkeypatch.setattr(_sweep, "_SEEDS", 1)
     what = sweep(seeds=(0, 1, 2))
     stopped = Done(stop_after=4)  # in the middle of the second job
     with pytest.raises(KeyboardInterrupt):
@@ -269,15 +272,27 @@ def test_gradient_methods_run_together_and_the_slow_ones_alone():
         (0, 1),
     )
     jobs = list(_jobs(what, {}))
-    assert [job.dataset for job in jobs[:6]] == ["adult"] * 6  # what takes longest starts first
-    assert [job.dataset for job in jobs[-6:]] == ["heart"] * 6
-    assert [job.methods for job in jobs[:3]] == [
-        ("always-0", "plain", "roc", "apfex-1"),
-        ("searchfair-1",),
-        ("front",),
+    assert [job.dataset for job in jobs] == ["adult"] * 5 + ["celeba"] * 5 + ["heart"] * 5
+    assert [(job.methods, job.seeds) for job in jobs[:3]] == [
+        (("always-0", "plain", "roc", "apfex-1"), (0, 1)),
+        (("searchfair-1",), (0,)),
+        (("front",), (0,)),
     ]
     found = {key: {} for key in what.keys if key[2] != "front" or key[3] == 0}
-    assert {(job.seed, job.methods) for job in _jobs(what, found)} == {(1, ("front",))}
+    assert {(job.seeds, job.methods) for job in _jobs(what, found)} == {((1,), ("front",))}
+
+
+def test_jobs_have_few_methods_of_a_large_table_and_seeds_with_the_same_ones_left():
+    methods = EXPERIMENTS["ablations"]
+    what = Sweep(methods, ("adult", "heart"), range(12))
+    found = {("adult", "70/15/15", "plain", 3): {}}
+    jobs = list(_jobs(what, found))
+    runs = [(j.dataset, "70/15/15", m, s) for j in jobs for m in j.methods for s in j.seeds]
+    assert len(runs) == len(set(runs))
+    assert set(runs) == set(what.keys) - set(found)
+    assert {len(job.methods) for job in jobs if job.dataset == "heart"} == {len(methods)}
+    assert max(len(job.methods) for job in jobs if job.dataset == "adult") == 7
+    assert [job.seeds for job in jobs if job.dataset == "heart"] == [tuple(range(10)), (10, 11)]
 
 
 # Real processes.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, Self, final
 
 import numpy as np
 import pandas as pd
@@ -17,8 +18,8 @@ from apfex.rates import RateName
 from apfex_reproduction.baselines._classifier import BinaryClassifier
 from apfex_reproduction.baselines._inputs import Parts, Rows, fit_encoder, read_parts, read_table
 from apfex_reproduction.baselines._judge import Judge, Rule, Seen, Snapshot, check_rule, choose
-from apfex_reproduction.baselines._networks import Networks, as_module
-from apfex_reproduction.baselines._train import Budget, Lesson, train
+from apfex_reproduction.baselines._networks import Inputs, as_module, scores_of
+from apfex_reproduction.baselines._train import Budget, Learner, Lesson, train
 from apfex_reproduction.baselines._weigh import Plan
 
 BUDGETS: dict[str, dict[str, Any]] = {
@@ -75,10 +76,15 @@ class NetworkClassifier(BinaryClassifier):
     def decision_function(self, X: Any) -> np.ndarray:
         """Logits of the second class [n]."""
         check_is_fitted(self, "network_")
-        x = torch.from_numpy(self._encoder.transform(read_table(self, X, reset=False)))
-        with torch.no_grad():  # in float64 the order of rows leaves no trace
+        x = self.encode(X)
+        with torch.no_grad():
             parts = [self.network_(part.double()) for part in x.split(_CHUNK)]
         return torch.cat(parts).squeeze(1).numpy()
+
+    def encode(self, X: Any) -> torch.Tensor:
+        """Rows as the network sees them [n, d]; alike for methods that were fitted together."""
+        check_is_fitted(self, "archive_")
+        return torch.from_numpy(self._encoder.transform(read_table(self, X, reset=False)))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities [n, 2]; not calibrated."""
@@ -92,15 +98,13 @@ class NetworkClassifier(BinaryClassifier):
 
     def predict_archive(self, X: Any) -> np.ndarray:
         """Classes [points, n] that the epochs in ``archive_`` decide for."""
+        return self.predict_points(self.encode(X), list(self.archive_))
+
+    def predict_points(self, x: torch.Tensor, points: Sequence[FrontPoint]) -> np.ndarray:
+        """Classes [points, n] that some epochs decide for, of rows as :meth:`encode` has them."""
         check_is_fitted(self, "archive_")
-        x = torch.from_numpy(self._encoder.transform(read_table(self, X, reset=False))).double()
-        decided = []
-        for point in self.archive_:
-            network = as_module(point.payload.state, self.dropout).double()
-            with torch.no_grad():
-                scores = torch.cat([network(part) for part in x.split(_CHUNK)])
-            decided.append(self.classes_[(scores.squeeze(1) > 0).long().numpy()])
-        return np.stack(decided)
+        scores = scores_of([point.payload.state for point in points], x)
+        return self.classes_[(scores > 0).long().numpy()]
 
     @abstractmethod
     def _plan(self, rows: Rows) -> Plan:
@@ -143,11 +147,11 @@ class _Run:
         self._columns = [0, *(1 + judge.axes.index(axis) for axis in axes if axis in judge.axes)]
         self._names = [judge.names[column] for column in self._columns]
 
-    def record(self, epoch: int, networks: Networks, place: int, seen: Seen) -> None:
-        if not seen.finite[place]:
+    def record(self, epoch: int, learner: Learner, member: int, seen: Seen) -> None:
+        if not seen.finite[member]:
             return
-        values, constant = seen.values[place, self._columns], bool(seen.constant[place])
-        kept = Snapshot(epoch, networks.snapshot(place), constant)
+        values, constant = seen.values[member, self._columns], bool(seen.constant[member])
+        kept = Snapshot(epoch, learner.snapshot(member), constant)
         self.last = FrontPoint(tuple(values.tolist()), kept)
         self.archive.insert(values, kept)
         figures = dict(zip(self._names, values.tolist(), strict=True))
@@ -181,7 +185,8 @@ def fit_together(
 
     Examples
     --------
-    >>> from apfex_reproduction.baselines import SMAMO, PlainNetwork, fit_together
+    >>> from apfex_reproduction.baselines import SMAMO, PlainNetwork
+    >>> from apfex_reproduction.baselines._base import fit_together
     >>> from apfex.datasets import make_biased
     >>> data = make_biased(300, random_state=0)
     >>> methods = [PlainNetwork(epochs=2, random_state=0), SMAMO("dp", epochs=2, random_state=0)]
@@ -189,52 +194,98 @@ def fit_together(
     >>> [method.predict(data.X).shape for method in fitted]
     [(300,), (300,)]
     """
-    estimators = list(estimators)
-    budget = _common_budget(estimators)
-    fraction = estimators[0].validation_fraction
-    for estimator in estimators:
-        check_rule(estimator.selection, estimator.min_accuracy)
-    first, *others = estimators
-    parts = read_parts(
-        first, X, y, sensitive_features, sample_weight, validation, fraction, budget.seed
-    )
-    for estimator in others:
-        read_table(estimator, X, reset=True)
-    plans = [estimator._plan(parts.training) for estimator in estimators]
-    encoder = fit_encoder(parts.training)
-    axes = [estimator._axes(parts.training) for estimator in estimators]
-    judge = Judge(parts.validation, list(dict.fromkeys(axis for own in axes for axis in own)))
-    runs = [_Run(judge, own) for own in axes]
-    lesson = _lesson(parts.training, encoder)
-    validation_x = torch.from_numpy(encoder.transform(parts.validation.X))
-    for members in _populations(plans):
-
-        def evaluate(epoch: int, networks: Networks, members: Sequence[int] = members) -> None:
-            scores = [networks.forward(part).scores[0] for part in validation_x.split(_CHUNK)]
-            seen = judge.evaluate(torch.cat(scores, 1))
-            for place, member in enumerate(members):
-                runs[member].record(epoch, networks, place, seen)
-
-        followed = train([plans[member] for member in members], lesson, budget, evaluate)
-        for group in followed:
-            for member, windows in zip(group.members, group.windows(), strict=True):
-                runs[members[member]].windows = windows
-    for estimator, run in zip(estimators, runs, strict=True):
-        estimator._keep(run, parts, encoder)
-    return estimators
+    table = Table(list(estimators), X, y, sensitive_features, sample_weight, validation)
+    fit_tables([table])
+    return list(table.estimators)
 
 
-def _populations(plans: Sequence[Plan]) -> list[list[int]]:
-    """Members that share passes and soft decisions; those without fairness losses join any."""
-    populations: dict[tuple, list[int]] = {}
-    for member, plan in enumerate(plans):
-        if plan.terms:
-            first = plan.terms[0]
-            key = (plan.own_passes, first.form, first.relaxation, first.task_weight)
-            populations.setdefault(key, []).append(member)
-    alone = [member for member, plan in enumerate(plans) if not plan.terms]
-    first, *others = populations.values() or [[]]
-    return [alone + first, *others]
+@final
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Gradient methods and the rows that they are fitted to, as for :func:`fit_together`.
+
+    Examples
+    --------
+    >>> from apfex.datasets import make_biased
+    >>> from apfex_reproduction.baselines import PlainNetwork, Table
+    >>> data = make_biased(300, random_state=0)
+    >>> len(Table([PlainNetwork(epochs=2, random_state=0)], data.X, data.y).estimators)
+    1
+    """
+
+    estimators: Sequence[NetworkClassifier]
+    X: Any
+    y: Any
+    sensitive_features: Any = None
+    sample_weight: Any = None
+    validation: tuple | None = None
+
+
+def fit_tables(tables: Sequence[Table]) -> None:
+    """Fit the gradient methods of several tables in step: those of several splits, for instance.
+
+    Each comes out as if it had been fitted alone, but for rounding. Strategies decide for all
+    tables at once, which takes a third of the time.
+
+    Parameters
+    ----------
+    tables : sequence of Table
+
+    Examples
+    --------
+    >>> from apfex.datasets import make_biased
+    >>> from apfex_reproduction.baselines import PlainNetwork, Table, fit_tables
+    >>> data = make_biased(300, random_state=0)
+    >>> clf = PlainNetwork(epochs=2, random_state=0)
+    >>> fit_tables([Table([clf], data.X, data.y)])
+    >>> clf.predict(data.X).shape
+    (300,)
+    """
+    fits = [_Fit(table) for table in tables]
+    in_step: dict[tuple[int, int], list[_Fit]] = {}
+    for fit in fits:
+        pace = fit.learner.budget.epochs, fit.learner.batches.per_epoch
+        in_step.setdefault(pace, []).append(fit)
+    for some in in_step.values():
+        courses = train([fit.learner for fit in some], [fit.judge_epoch for fit in some])
+        for fit, windows in zip(some, courses, strict=True):
+            fit.finish(windows)
+
+
+class _Fit:
+    """The methods of one table, what they learn from, and what is kept of their epochs."""
+
+    def __init__(self, table: Table) -> None:
+        self._estimators = list(table.estimators)
+        budget = _common_budget(self._estimators)
+        for estimator in self._estimators:
+            check_rule(estimator.selection, estimator.min_accuracy)
+        first, *others = self._estimators
+        given = (table.X, table.y, table.sensitive_features, table.sample_weight, table.validation)
+        self._parts = read_parts(first, *given, first.validation_fraction, budget.seed)
+        for estimator in others:
+            read_table(estimator, table.X, reset=True)
+        training, validation = self._parts.training, self._parts.validation
+        plans = [estimator._plan(training) for estimator in self._estimators]
+        self._encoder = fit_encoder(training)
+        axes = [estimator._axes(training) for estimator in self._estimators]
+        self._judge = Judge(validation, list(dict.fromkeys(axis for own in axes for axis in own)))
+        self._runs = [_Run(self._judge, own) for own in axes]
+        self.learner = Learner(plans, _lesson(training, self._encoder), budget)
+        x = torch.from_numpy(self._encoder.transform(validation.X))
+        self._portions = Inputs.of(x).split(_CHUNK)
+
+    def judge_epoch(self, epoch: int, learner: Learner) -> None:
+        """Look at all members on the validation rows."""
+        seen = self._judge.evaluate(learner.scores(self._portions))
+        for member, run in enumerate(self._runs):
+            run.record(epoch, learner, member, seen)
+
+    def finish(self, windows: dict[int, pd.DataFrame]) -> None:
+        """Turn the runs into fitted classifiers."""
+        for member, (estimator, run) in enumerate(zip(self._estimators, self._runs, strict=True)):
+            run.windows = windows.get(member)
+            estimator._keep(run, self._parts, self._encoder)
 
 
 def _common_budget(estimators: Sequence[NetworkClassifier]) -> Budget:

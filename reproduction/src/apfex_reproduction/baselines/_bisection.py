@@ -94,6 +94,6 @@ def solve(
     """The model of one lam; ``side`` 1 bounds the gap from above, -1 from below."""
     signs = np.stack([problem.labels, -side * problem.groups])
     weights = problem.weights * np.array([[1.0], [lam]])
-    solution = minimise_hinges(span.basis, signs, weights, beta, _TOLERANCE, start)
+    solution = minimise_hinges(span.basis, signs, weights, beta, _TOLERANCE, start, span.products)
     gap = problem.gap(span.basis @ solution.z)
     return Model(solution.z, lam, gap, solution.value, solution.gap)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, final
 
 import numpy as np
@@ -23,6 +24,11 @@ class Span(Protocol):
     @property
     def gamma(self) -> float:
         """Of the RBF kernel; NaN for the linear one."""
+        ...
+
+    @property
+    def products(self) -> np.ndarray | None:
+        """``basis @ basis.T``, where r is of the size of n."""
         ...
 
     def scores(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -52,6 +58,11 @@ class LinearSpan:
         directions = vectors[:, kept] * np.sqrt(squares[kept])
         return LinearSpan(_with_one(x) @ directions, float("nan"), directions)
 
+    @property
+    def products(self) -> None:
+        """There are many more rows than directions."""
+        return None
+
     def scores(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Scores of rows [n, d]."""
         return _with_one(x) @ (self._directions @ z)
@@ -66,15 +77,25 @@ class RBFSpan:
     gamma: float
     _points: np.ndarray
     _directions: np.ndarray
+    _singular: np.ndarray
 
     @staticmethod
-    def of(x: np.ndarray, points: np.ndarray, gamma: float, least: float) -> RBFSpan:
-        """The span over points; directions of singular values below ``least`` are left out."""
-        left, singular, right = np.linalg.svd(
-            rbf_kernel(x, points, gamma=gamma), full_matrices=False
-        )
-        kept = singular > min(least, singular[0] / 2)
-        return RBFSpan(left[:, kept] * singular[kept], gamma, points, right[kept].T)
+    def of(x: np.ndarray, points: np.ndarray, gamma: float) -> RBFSpan:
+        """The whole span over points."""
+        kernel = rbf_kernel(x, points, gamma=gamma)
+        left, singular, right = np.linalg.svd(kernel, full_matrices=False)
+        return RBFSpan(left * singular, gamma, points, right.T, singular)
+
+    def cut(self, least: float) -> RBFSpan:
+        """The same without the directions of singular values below ``least``."""
+        kept = self._singular > min(least, self._singular[0] / 2)
+        basis, directions = self.basis[:, kept], self._directions[:, kept]
+        return RBFSpan(basis, self.gamma, self._points, directions, self._singular[kept])
+
+    @cached_property
+    def products(self) -> np.ndarray:
+        """``basis @ basis.T``."""
+        return self.basis @ self.basis.T
 
     def scores(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Scores of rows [n, d]."""

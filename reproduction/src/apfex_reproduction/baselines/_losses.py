@@ -60,53 +60,126 @@ class LossBatch:
 @final
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """Values [..., m] of cross-entropy and m - 1 terms, and slopes [..., m, n] by the scores."""
+    """Values [b, m] of cross-entropy and m - 1 terms, and slopes [b, m, n] by the scores."""
 
     values: Tensor
     slopes: Tensor
 
 
-def evaluate(terms: Sequence[Term], scores: Tensor, batch: LossBatch) -> Losses:
-    """Cross-entropy and fairness losses of scores [..., n]."""
-    y = batch.y.to(scores.dtype)
-    weight = torch.ones_like(y) if batch.sample_weight is None else batch.sample_weight
-    share = weight / weight.sum()
-    p = torch.sigmoid(scores)
-    entropy = F.softplus(scores).mul_(share).sum(-1) - scores @ (share * y)
-    entropy_slope = (p - y) * share
-    values, slopes = [entropy], [entropy_slope]
-    if terms:
-        bend = p * (1 - p)
-        square_slope = 2 * entropy_slope * bend
-        square = ((p - y).square() * share).sum(-1)
-        gaps = _gaps(terms, p, bend, batch)
-        for term, (gap, slope) in zip(terms, gaps, strict=True):
-            pairs = term.form == "pairs"
-            values.append(gap + term.task_weight * (entropy if pairs else square))
-            slopes.append(slope + term.task_weight * (entropy_slope if pairs else square_slope))
-    return Losses(torch.stack(values, -1), torch.stack(slopes, -2))
+@final
+@dataclass(frozen=True, eq=False)
+class _Family:
+    """Losses that share soft decisions and a grouping: of which rows, and where they go."""
+
+    first: Term
+    rates: tuple[RateName, ...]
+    rows: Tensor | slice
+    """Of the scores; a slice where it is all of them."""
+    places: Tensor
+    """Row and rate of each loss [2, l], among those of the family."""
+    losses: Tensor
+    """Where each loss goes [l], among all b m of them."""
+    task_weights: Tensor
+
+    @staticmethod
+    def of(listed: Sequence[tuple[int, int, Term]], n_rows: int) -> _Family:
+        """From (loss, row of the scores, term)."""
+        rows = list(dict.fromkeys(row for _, row, _ in listed))
+        rates = tuple(dict.fromkeys(term.rate for *_, term in listed))
+        places = [(rows.index(row), rates.index(term.rate)) for _, row, term in listed]
+        return _Family(
+            listed[0][2],
+            rates,
+            slice(None) if rows == list(range(n_rows)) else torch.tensor(rows),
+            torch.tensor(places).T,
+            torch.tensor([loss for loss, *_ in listed]),
+            torch.tensor([[term.task_weight] for *_, term in listed]),
+        )
 
 
-def _gaps(
-    terms: Sequence[Term], p: Tensor, bend: Tensor, batch: LossBatch
-) -> list[tuple[Tensor, Tensor]]:
-    """Gap [...] of each term, and its slope [..., n] by the scores."""
-    found: dict[Term, tuple[Tensor, Tensor]] = {}
-    steps: dict[tuple[Form, Relaxation, float], tuple[Tensor, Tensor]] = {}
-    for first in terms:
-        if first in found:
-            continue
-        key = (first.form, first.relaxation, first.steepness)
-        family = [
-            term
-            for term in dict.fromkeys(terms)
-            if (term.form, term.relaxation, term.steepness) == key
-            and term.attribute == first.attribute
-        ]
-        if key not in steps:
-            steps[key] = _soft_decisions(p, bend, *key)
-        found |= _family_gaps(family, *steps[key], batch)
-    return [found[term] for term in terms]
+@final
+class LossList:
+    """The losses of b members: the cross-entropy and m - 1 terms of each.
+
+    Parameters
+    ----------
+    terms : b sequences of m - 1 terms
+    own_scores : bool
+        Whether each loss looks at scores of its own, [m, b, n], instead of those of its member,
+        [1, b, n].
+    """
+
+    def __init__(self, terms: Sequence[Sequence[Term]], own_scores: bool = False) -> None:
+        self._b, self._m = len(terms), 1 + len(terms[0])
+        self._own = own_scores
+        found: dict[tuple, list[tuple[int, int, Term]]] = {}
+        for member, own in enumerate(terms):
+            for slot, term in enumerate(own, start=1):
+                loss, row = member * self._m + slot, member
+                key = (term.form, term.relaxation, term.steepness, term.attribute)
+                row += slot * self._b if own_scores else 0
+                found.setdefault(key, []).append((loss, row, term))
+        n_rows = self._b * (self._m if own_scores else 1)
+        self._families = [_Family.of(listed, n_rows) for listed in found.values()]
+
+    def evaluate(self, scores: Tensor, batch: LossBatch) -> Losses:
+        """Values and slopes for scores [q, b, n]."""
+        b, m, n = self._b, self._m, scores.shape[-1]
+        scores = scores.flatten(0, 1)
+        y = batch.y.to(scores.dtype)
+        weight = torch.ones_like(y) if batch.sample_weight is None else batch.sample_weight
+        share = weight / weight.sum()
+        p = torch.sigmoid(scores)
+        entropy = F.softplus(scores).mul_(share).sum(-1) - scores @ (share * y)
+        entropy_slope = (p - y) * share
+        values, slopes = scores.new_empty(b * m), scores.new_empty(b * m, n)
+        values[::m], slopes[::m] = entropy[:b], entropy_slope[:b]
+        if self._families:
+            bend = p * (1 - p)
+            square = ((p - y).square() * share).sum(-1)
+            task = {"pairs": (entropy, entropy_slope)}
+            other = (square, 2 * entropy_slope * bend)
+            for family in self._families:
+                own_task = task.get(family.first.form, other)
+                _fill(values, slopes, family, p, bend, own_task, batch)
+        return Losses(values.view(b, m), slopes.view(b, m, n))
+
+
+def _fill(
+    values: Tensor,
+    slopes: Tensor,
+    family: _Family,
+    p: Tensor,
+    bend: Tensor,
+    task: tuple[Tensor, Tensor],
+    batch: LossBatch,
+) -> None:
+    """Write the values [b m] and slopes [b m, n] of a family."""
+    rows, (places, rates) = family.rows, family.places
+    first = family.first
+    decisions, bend = _soft_decisions(
+        p[rows], bend[rows], first.form, first.relaxation, first.steepness
+    )
+    gaps, table = _gaps(family, decisions, batch)
+    cells = batch.indexes[first.attribute].cells(batch.y)
+    found = table[places, rates].index_select(-1, cells) * bend[places]
+    if batch.sample_weight is not None:
+        found = found * batch.sample_weight
+    value, slope = task[0][rows][places], task[1][rows][places]
+    weights = family.task_weights.to(p.dtype)
+    values[family.losses] = gaps[places, rates] + weights[:, 0] * value
+    slopes[family.losses] = found.addcmul_(weights, slope)
+
+
+def _gaps(family: _Family, decisions: Tensor, batch: LossBatch) -> tuple[Tensor, Tensor]:
+    """Gaps [rows, rates], and a table [rows, rates, 2 k] of slopes by cells of group and label."""
+    index, weight = batch.indexes[family.first.attribute], batch.sample_weight
+    aggregate: Aggregate = "smooth_mean" if family.first.form == "pairs" else "mean"
+    least = 1e-3 if weight is None else 1e-3 * float(weight.mean())
+    counts = soft_counts(decisions, batch.y, index, weight)
+    gaps, by_counts = gaps_of_counts(counts, family.rates, aggregate, least)
+    gaps = torch.where(gaps.isinf(), 0.0, gaps)  # fewer than two groups in the batch
+    return gaps, by_counts[..., :2].flatten(-2)
 
 
 def _soft_decisions(
@@ -124,19 +197,3 @@ def _soft_decisions(
         counted = decisions > 0.5
         return torch.where(counted, decisions, 0.0), torch.where(counted, slope, 0.0)
     return decisions, slope
-
-
-def _family_gaps(
-    family: Sequence[Term], decisions: Tensor, bend: Tensor, batch: LossBatch
-) -> dict[Term, tuple[Tensor, Tensor]]:
-    index, weight = batch.indexes[family[0].attribute], batch.sample_weight
-    aggregate: Aggregate = "smooth_mean" if family[0].form == "pairs" else "mean"
-    least = 1e-3 if weight is None else 1e-3 * float(weight.mean())
-    counts = soft_counts(decisions, batch.y, index, weight)
-    gaps, by_counts = gaps_of_counts(counts, tuple(term.rate for term in family), aggregate, least)
-    gaps = torch.where(gaps.isinf(), 0.0, gaps)  # fewer than two groups in the batch
-    table = by_counts[..., :2].flatten(-2)  # [..., r, 2 k]
-    slopes = table.index_select(-1, index.cells(batch.y)) * bend.unsqueeze(-2)
-    if weight is not None:
-        slopes = slopes * weight
-    return {term: (gaps[..., place], slopes[..., place, :]) for place, term in enumerate(family)}

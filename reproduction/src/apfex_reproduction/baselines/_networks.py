@@ -13,18 +13,55 @@ from torch import Tensor, nn
 
 _START = 0.02
 """Standard deviation of the first weights; biases start at zero."""
+_AT_ONCE = 2**19
+"""Numbers of a layer's gradients that are held at once: more of them leave the cache."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Rows [n, c], a one appended to each, and which of the inputs they have, if not all."""
+
+    x: Tensor
+    columns: Tensor | None = None
+    """Places [c] of the inputs (and the one); a row has zero in all others."""
+
+    @staticmethod
+    def of(x: Tensor) -> Inputs:
+        """Rows [n, d] with all their inputs."""
+        return Inputs(torch.cat([x, torch.ones_like(x[:, :1])], 1))
+
+    def take(self, rows: Tensor) -> Inputs:
+        """Some of the rows; of a wide table, only the inputs that one of them has."""
+        x = self.x[rows]
+        if x.shape[1] < _WIDE:
+            return Inputs(x)
+        columns = torch.nonzero((x != 0).any(0)).squeeze(1)
+        return Inputs(x[:, columns], columns)
+
+    def split(self, size: int) -> list[Inputs]:
+        """The same in portions."""
+        return [Inputs(part, self.columns) for part in self.x.split(size)]
+
+
+_WIDE = 128
+"""Inputs from which on a batch is worth looking at for levels that no row has."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Passed:
-    """What a forward pass leaves behind: scores [q, b, n], inputs and slopes of the layers."""
+    """What a forward pass leaves behind: scores [q, b, n], and inputs of the layers.
+
+    ``hidden`` has [q, b, width + 1, n] for each hidden layer, with ones at the end: what the next
+    layer sees, zero where a unit is off or dropped.
+    """
 
     scores: Tensor
-    inputs: Sequence[Tensor]
-    """[n, d] of the first layer, [q, b, width, n] of the others."""
-    slopes: Sequence[Tensor]
-    """[q, b, width, n] of each hidden layer: 0 where it is off, else what dropout scales by."""
+    inputs: Inputs
+    hidden: Sequence[Tensor]
+    scale: float
+    """What dropout multiplies the units by that it keeps."""
 
 
 @final
@@ -52,68 +89,140 @@ class Networks:
         generator = torch.Generator().manual_seed(seed)
         widths = (n_features, *hidden, 1)
         starts = [_START * torch.randn(o, i, generator=generator) for i, o in pairwise(widths)]
-        starts += [torch.zeros(width, 1) for width in widths[1:]]
-        flat = torch.cat([start.flatten() for start in starts])
+        blocks = [torch.cat([start, torch.zeros(len(start), 1)], 1) for start in starts]
+        flat = torch.cat([block.flatten() for block in blocks])
         self.values = flat.repeat(n_members, 1)
-        """All parameters [b, p]: the weights of all layers, then their biases."""
-        self._shapes = [tuple(start.shape) for start in starts]
-        parameters = self._views(self.values)
-        self.weights, self.biases = parameters[: len(widths) - 1], parameters[len(widths) - 1 :]
+        """All parameters [b, p]: layer by layer, each unit's weights and then its bias."""
+        self._shapes = [tuple(block.shape) for block in blocks]
+        self._layers = self._views(self.values)
         self.n_members, self._dropout = n_members, dropout
 
-    def draw_masks(self, n: int, passes: int, generator: torch.Generator) -> list[Tensor]:
-        """What each unit of n rows is multiplied by, [q, 1, width, n] for each hidden layer.
+    @property
+    def weights(self) -> list[Tensor]:
+        """Of each layer, [b, out, in]."""
+        return [layer[..., :-1] for layer in self._layers]
 
-        Passes are drawn one after another, so that the first ones do not depend on their number.
+    @property
+    def biases(self) -> list[Tensor]:
+        """Of each layer, [b, out, 1]."""
+        return [layer[..., -1:] for layer in self._layers]
+
+    def forward(self, inputs: Inputs, masks: Sequence[Tensor] | None = None) -> Passed:
+        """Scores of all members for n rows; with masks, q passes whose dropout differs."""
+        layer, columns = self._layers[0], inputs.columns
+        layer = layer if columns is None else layer.index_select(2, columns)
+        values = (layer.flatten(0, 1) @ inputs.x.T).unflatten(0, (self.n_members, -1)).unsqueeze(0)
+        hidden = []
+        for place, layer in enumerate(self._layers[1:]):
+            mask = None if masks is None else masks[place].unsqueeze(1)
+            hidden.append(_switched(values, mask))
+            values = layer @ hidden[-1]
+        scale = 1.0 if masks is None else 1 / (1 - self._dropout)
+        return Passed(values.squeeze(2), inputs, hidden, scale)
+
+    def pull_back(self, passed: Passed, cotangents: Tensor) -> Tensor:
+        """Gradients [b, m, p] of m losses by the parameters, from those by the scores [b, m, n].
+
+        Either all losses are of the scores of one pass, or each of those of its own.
         """
-        widths = [bias.shape[1] for bias in self.biases[:-1]]
-        keep = 1 - self._dropout
-        drawn = [
-            [torch.rand(width, n, generator=generator) < keep for width in widths]
-            for _ in range(passes)
-        ]
-        return [torch.stack(layer).unsqueeze(1) / keep for layer in zip(*drawn, strict=True)]
+        b, m, n = cotangents.shape
+        own = passed.scores.shape[0] > 1
+        if own:
+            cotangents = cotangents.transpose(0, 1).reshape(m * b, 1, n)
+        hidden = [layer.flatten(0, 1) for layer in passed.hidden]
+        members = torch.arange(b).repeat(m) if own else torch.arange(b)
+        gradients = cotangents.new_zeros(*cotangents.shape[:2], self.values.shape[1])
+        widest = max(out for out, _ in self._shapes)
+        size = max(1, _AT_ONCE // (cotangents.shape[1] * widest * n))
+        for start in range(0, len(cotangents), size):
+            some = slice(start, start + size)
+            self._pull(
+                gradients[some],
+                cotangents[some],
+                [layer[some] for layer in hidden],
+                [layer[..., :-1].mT[members[some]] * passed.scale for layer in self._layers[1:]],
+                passed.inputs,
+            )
+        return gradients.view(m, b, -1).transpose(0, 1) if own else gradients
 
-    def forward(self, x: Tensor, masks: Sequence[Tensor] | None = None) -> Passed:
-        """Scores of all members for rows [n, d]; with masks, q passes whose dropout differs."""
-        first = self.weights[0].flatten(0, 1) @ x.T
-        values = first.unflatten(0, (self.n_members, -1)).add_(self.biases[0]).unsqueeze(0)
-        inputs, slopes = [x], []
-        for layer in range(1, len(self.weights)):
-            slope = (values > 0).to(x.dtype)
-            slopes.append(slope if masks is None else slope * masks[layer - 1])
-            inputs.append(values * slopes[-1])
-            values = self.weights[layer] @ inputs[-1] + self.biases[layer]
-        return Passed(values.squeeze(2), inputs, slopes)
-
-    def pull_back(
-        self, passed: Passed, cotangents: Tensor, members: Tensor, passes: Tensor
-    ) -> Tensor:
-        """Gradients [r, p] of r losses by the parameters, from those by the scores [r, n].
-
-        Loss i is one of the scores of member ``members[i]`` in pass ``passes[i]``.
-        """
-        gradients = cotangents.new_empty(len(cotangents), self.values.shape[1])
-        views = self._views(gradients)
-        delta = cotangents.unsqueeze(1)  # [r, width, n]
-        for layer in range(len(self.weights) - 1, -1, -1):
-            views[len(self.weights) + layer].copy_(delta.sum(-1, keepdim=True))
-            if layer == 0:
-                views[0].copy_((delta.flatten(0, 1) @ passed.inputs[0]).view_as(views[0]))
-                break
-            torch.bmm(delta, passed.inputs[layer][passes, members].mT, out=views[layer])
-            delta = self.weights[layer].mT[members] @ delta
-            delta *= passed.slopes[layer - 1][passes, members]
-        return gradients
+    def _pull(
+        self,
+        gradients: Tensor,
+        cotangents: Tensor,
+        hidden: Sequence[Tensor],
+        turned: Sequence[Tensor],
+        inputs: Inputs,
+    ) -> None:
+        """Fill gradients [v, k, p] of v passes with k losses each."""
+        v, k, n = cotangents.shape
+        views = self._views(gradients.view(v * k, -1))
+        delta = cotangents.unsqueeze(2)  # [v, k, out, n]
+        for layer in range(len(hidden) - 1, -1, -1):
+            seen = delta.flatten(1, 2) @ hidden[layer].mT
+            views[layer + 1].copy_(seen.view_as(views[layer + 1]))
+            delta = turned[layer].unsqueeze(1) @ delta
+            on = hidden[layer][:, None, :-1]
+            delta = torch.ops.aten.threshold_backward(delta, on.expand_as(delta), 0)
+        seen = (delta.reshape(-1, n) @ inputs.x).view(v * k, self._shapes[0][0], -1)
+        if inputs.columns is None:
+            views[0].copy_(seen)
+        else:
+            views[0].index_copy_(2, inputs.columns, seen)
 
     def snapshot(self, member: int) -> list[np.ndarray]:
         """Copies of the weights and biases of a member."""
-        return [view[0].numpy().copy() for view in self._views(self.values[member : member + 1])]
+        layers = [layer[0].numpy() for layer in self._views(self.values[member : member + 1])]
+        return [layer[:, :-1].copy() for layer in layers] + [
+            layer[:, -1:].copy() for layer in layers
+        ]
 
     def _views(self, flat: Tensor) -> list[Tensor]:
-        """Rows [r, p] as weights [r, out, in] and biases [r, out, 1]; nothing is copied."""
+        """Rows [r, p] as layers [r, out, in + 1]; nothing is copied."""
         parts = flat.split([o * i for o, i in self._shapes], 1)
         return [part.unflatten(1, shape) for part, shape in zip(parts, self._shapes, strict=True)]
+
+
+def draw_masks(
+    widths: Sequence[int], dropout: float, n: int, passes: int, generator: torch.Generator
+) -> list[Tensor]:
+    """What each unit of n rows is multiplied by, [q, width, n] for each hidden layer.
+
+    Passes are drawn one after another, so that the first ones do not depend on their number.
+    """
+    keep = 1 - dropout
+    drawn = [
+        [torch.rand(width, n, generator=generator) < keep for width in widths]
+        for _ in range(passes)
+    ]
+    return [torch.stack(layer) / keep for layer in zip(*drawn, strict=True)]
+
+
+def _switched(values: Tensor, mask: Tensor | None) -> Tensor:
+    """What the next layer sees of units [.., b, width, n]: ones appended to what is on."""
+    passes = values.shape[0] if mask is None else max(values.shape[0], mask.shape[0])
+    _, b, width, n = values.shape
+    seen = values.new_empty(passes, b, width + 1, n)
+    seen[:, :, width] = 1.0
+    if mask is None:
+        torch.clamp(values, min=0, out=seen[:, :, :width])
+    else:
+        torch.mul(values.clamp_(min=0), mask, out=seen[:, :, :width])
+    return seen
+
+
+def scores_of(snapshots: Sequence[Sequence[np.ndarray]], x: Tensor) -> Tensor:
+    """Scores [s, n] of snapshots, in float64, where the order of rows leaves no trace."""
+    half = len(snapshots[0]) // 2
+    parts = [torch.from_numpy(np.stack(part)).double() for part in zip(*snapshots, strict=True)]
+    size = max(64, _AT_ONCE // (2 * parts[0].shape[0] * parts[0].shape[1]))
+    found = []
+    for portion in x.double().split(size):
+        values = portion.T
+        for weight, bias in zip(parts[:half], parts[half:], strict=True):
+            values = (weight @ values).add_(bias)
+            values = values.clamp_(min=0) if weight is not parts[half - 1] else values
+        found.append(values.squeeze(1))
+    return torch.cat(found, 1)
 
 
 def as_module(snapshot: Sequence[np.ndarray], dropout: float) -> nn.Sequential:

@@ -178,21 +178,30 @@ class SearchFair(BinaryClassifier):
         problem = GapProblem.of(rows, self.notion)
         x = self._encoder.transform(rows.X).astype(np.float64)
         found, log = [], []
+        known: dict[float, LinearSpan | RBFSpan] = {}  # all betas share the span of a gamma
         for beta, gamma in grid:
-            span = self._span(x, gamma, float(beta), problem)
+            gamma = 1 / x.shape[1] if np.isnan(gamma) else float(gamma)
+            if gamma not in known:
+                known[gamma] = self._whole_span(x, gamma)
+            span = self._span(known[gamma], float(beta), problem)
             best, tried = search(span, problem, float(beta), self.tolerance, self.max_steps)
             log += [{"beta": beta, "gamma": span.gamma, **one.figures()} for one in tried]
             found.append((float(beta), span, best))
         self.search_ = pd.DataFrame(log)
         return found
 
-    def _span(self, x: np.ndarray, gamma: float, beta: float, problem: GapProblem) -> Span:
+    def _whole_span(self, x: np.ndarray, gamma: float) -> LinearSpan | RBFSpan:
         points = x[: max(len(x) // 2, 1)]
         if self.kernel == "linear":
             return LinearSpan.of(x, points)
-        gamma = 1 / x.shape[1] if np.isnan(gamma) else float(gamma)
+        return RBFSpan.of(x, points, gamma)
+
+    def _span(self, whole: LinearSpan | RBFSpan, beta: float, problem: GapProblem) -> Span:
+        """Without the directions of an RBF kernel that a beta leaves no room for."""
+        if isinstance(whole, LinearSpan):
+            return whole
         steepest = np.square(problem.weights.sum(0)).sum()
-        return RBFSpan.of(x, points, gamma, least=np.sqrt(4e-5 * beta / steepest))
+        return whole.cut(np.sqrt(4e-5 * beta / steepest))
 
     def _keep(self, found: Sequence[tuple[float, Span, Model]], rows: Rows) -> None:
         """Choose by rows: the most accurate that is fair and decides."""

@@ -1,4 +1,4 @@
-"""The loop: b networks on the same batches, each with losses of its own, combined by weights."""
+"""The loop: networks of several trials in step, each with losses of its own, and weights."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import final
 
+import pandas as pd
 import torch
 from torch import Tensor
 
 from apfex.rates import GroupIndex
-from apfex_reproduction.baselines._losses import LossBatch, evaluate
-from apfex_reproduction.baselines._networks import Networks, Passed
-from apfex_reproduction.baselines._weigh import Plan, Solved, Strategic, strategic_groups
+from apfex_reproduction.baselines._losses import LossBatch
+from apfex_reproduction.baselines._networks import Inputs, Networks, draw_masks
+from apfex_reproduction.baselines._population import Population
+from apfex_reproduction.baselines._scales import starting_scales
+from apfex_reproduction.baselines._weigh import Plan, weighers_of
 
-_BETAS, _EPSILON = (0.9, 0.999), 1e-8
-_LN2 = 0.6931471805599453
-"""Cross-entropy of a model that knows nothing."""
-_FLOOR = 0.05
-"""Smallest scale of a loss where scales are the largest losses at the start."""
 _FULL_BATCH_WINDOW = 10
 """Steps of a window where an epoch is a single step."""
+Batch = tuple[Inputs, LossBatch, Sequence[Tensor] | None]
 
 
 @final
@@ -60,34 +59,195 @@ class Lesson:
     n_groups: tuple[int, ...]
     sample_weight: Tensor | None
 
-    def take(self, rows: Tensor) -> tuple[Tensor, LossBatch]:
-        """Inputs of some of the rows, and the rest that losses need."""
+    def take(self, rows: Tensor) -> LossBatch:
+        """What losses need of some of the rows."""
         parts = zip(self.codes[:, rows], self.n_groups, strict=True)
         weight = None if self.sample_weight is None else self.sample_weight[rows]
         indexes = [GroupIndex(codes, None, k) for codes, k in parts]
-        return self.x[rows], LossBatch(self.y[rows], indexes, weight)
+        return LossBatch(self.y[rows], indexes, weight)
+
+
+class Learner:
+    """Members with plans of their own on one lesson.
+
+    All start from the same weights and see the same batches and dropout, whoever else is there.
+
+    Parameters
+    ----------
+    plans : sequence of Plan
+    lesson : Lesson
+    budget : Budget
+    start : Tensor of shape [p], optional
+        Parameters to start from instead of the drawn ones.
+    """
+
+    def __init__(
+        self, plans: Sequence[Plan], lesson: Lesson, budget: Budget, start: Tensor | None = None
+    ) -> None:
+        self.plans, self.budget = list(plans), budget
+        self.batches = _Batches(len(lesson.y), budget)
+        self._lesson, self._inputs = lesson, Inputs.of(lesson.x)
+        self._generator, self._start = torch.Generator(), start
+        self._places: dict[int, tuple[int, int]] = {}
+        together: dict[tuple[int, bool], list[int]] = {}
+        for member, plan in enumerate(plans):
+            own = plan.own_passes and bool(plan.terms)
+            together.setdefault((plan.n_losses, own), []).append(member)
+        self._n_passes = max(m if own else 1 for m, own in together)
+        self.members = list(together.values())
+        """Of each population."""
+        self.populations = [self._population([plans[one] for one in own]) for own in self.members]
+        for place, members in enumerate(self.members):
+            self._places |= {member: (place, row) for row, member in enumerate(members)}
+
+    def differentiate(self, step: int, rows: Tensor) -> None:
+        """Losses and gradients of all members on a batch."""
+        batch = self.take(step, rows)
+        for population in self.populations:
+            population.differentiate(*batch)
+
+    def take(self, step: int, rows: Tensor, *, dropout: bool = True) -> Batch:
+        """Some of the rows, and the dropout of a step."""
+        masks = None
+        if dropout:
+            generator = self._generator.manual_seed(_mix(self.budget.seed, -1 - step))
+            shape = (self.budget.hidden, self.budget.dropout, len(rows), self._n_passes)
+            masks = draw_masks(*shape, generator)
+        return self._inputs.take(rows), self._lesson.take(rows), masks
+
+    def scores(self, portions: Sequence[Inputs]) -> Tensor:
+        """Of all members [b, n], without dropout."""
+        found = [
+            torch.cat([population.networks.forward(part).scores[0] for part in portions], 1)
+            for population in self.populations
+        ]
+        order = torch.tensor([member for members in self.members for member in members])
+        return torch.cat(found)[order.argsort()]
+
+    def parameters(self, member: int) -> Tensor:
+        """All parameters [p] of a member, which training goes on to change."""
+        place, row = self._places[member]
+        return self.populations[place].networks.values[row]
+
+    def snapshot(self, member: int) -> list:
+        """Copies of the weights and biases of a member."""
+        place, row = self._places[member]
+        return self.populations[place].networks.snapshot(row)
+
+    def _population(self, plans: Sequence[Plan]) -> Population:
+        def batches(dropout: bool) -> Iterator[Batch]:
+            return (self.take(step, rows, dropout=dropout) for step, rows in self.batches.of(0))
+
+        scales = starting_scales(plans, self._networks(1), batches)
+        networks = self._networks(len(plans))
+        return Population(networks, plans, scales, self.budget.learning_rate)
+
+    def _networks(self, b: int) -> Networks:
+        d, budget = self._lesson.x.shape[1], self.budget
+        made = Networks(d, budget.hidden, budget.dropout, b, _mix(budget.seed, 0))
+        if self._start is not None:
+            made.values.copy_(self._start)
+        return made
+
+
+OnEpoch = Callable[[int, Learner], None]
 
 
 def train(
-    plans: Sequence[Plan],
-    lesson: Lesson,
-    budget: Budget,
-    on_epoch: Callable[[int, Networks], None],
-) -> list[Strategic | Solved]:
-    """Train a network for each plan; all start alike and see the same batches and dropout.
+    learners: Sequence[Learner], on_epoch: Sequence[OnEpoch]
+) -> list[dict[int, pd.DataFrame]]:
+    """Train all members of all learners in step.
 
-    Members do not touch each other: one alone learns the same. Returned is the course of those
-    that weigh several losses.
+    Members do not touch each other: one alone learns the same, but for rounding. That of several
+    learners one strategy decides for all saves time: what a decision costs hardly depends on for
+    how many it is.
+
+    Parameters
+    ----------
+    learners : sequence of Learner
+        With the same number of epochs, and of batches in each.
+    on_epoch : sequence of callables
+        Called with the number of each epoch and the learner, one for each learner.
+
+    Returns
+    -------
+    list of dict
+        For each learner the course of those members that weigh several losses.
     """
-    networks = Networks(
-        lesson.x.shape[1], budget.hidden, budget.dropout, len(plans), _mix(budget.seed, 0)
-    )
-    learner = _Learner(networks, plans, lesson, budget)
-    for epoch in range(1, budget.epochs + 1):
-        for step, rows in learner.batches.of(epoch):
-            learner.step(step, rows)
-        on_epoch(epoch, networks)
-    return [*learner.strategic, *learner.solved.values()]
+    first = learners[0]
+    assert len({(one.budget.epochs, one.batches.per_epoch) for one in learners}) == 1
+    councils = _councils(learners)
+    for epoch in range(1, first.budget.epochs + 1):
+        orders = [learner.batches.of(epoch) for learner in learners]
+        for batches in zip(*orders, strict=True):
+            for learner, (step, rows) in zip(learners, batches, strict=True):
+                learner.differentiate(step, rows)
+            for council in councils:
+                council.move()
+        for learner, tell in zip(learners, on_epoch, strict=True):
+            tell(epoch, learner)
+    courses: list[dict[int, pd.DataFrame]] = [{} for _ in learners]
+    for council in councils:
+        for (place, member), windows in council.windows():
+            courses[place][member] = windows
+    return courses
+
+
+class _Council:
+    """Populations of one number of losses, of all learners, whose members decide together."""
+
+    def __init__(
+        self,
+        populations: Sequence[Population],
+        seats: Sequence[tuple[int, int]],
+        seeds: Sequence[int],
+        window: int,
+    ) -> None:
+        self._populations, self._seats = populations, seats
+        self._sizes = [len(population.plans) for population in populations]
+        plans = [plan for population in populations for plan in population.plans]
+        self.weighers = weighers_of(plans, seeds, window)
+
+    def move(self) -> None:
+        """Decide, and step."""
+        losses = torch.cat([population.losses for population in self._populations])
+        products = torch.cat([population.products for population in self._populations])
+        weights, shares = torch.ones_like(losses), torch.ones_like(losses[:, 0])
+        for members, weigher in self.weighers:
+            decision = weigher.decide(losses[members], products[members])
+            weights[members] = decision.weights.to(weights)
+            if decision.blend is not None:
+                shares[members] = decision.blend.to(shares)
+        parts = zip(
+            self._populations, weights.split(self._sizes), shares.split(self._sizes), strict=True
+        )
+        lengths = torch.cat([population.move(own, share) for population, own, share in parts])
+        for members, weigher in self.weighers:
+            weigher.record(lengths[members])
+
+    def windows(self) -> Iterator[tuple[tuple[int, int], pd.DataFrame]]:
+        """Learner and member, and the course of its training."""
+        for members, weigher in self.weighers:
+            for row, windows in zip(members.tolist(), weigher.windows(), strict=True):
+                yield self._seats[row], windows
+
+
+def _councils(learners: Sequence[Learner]) -> list[_Council]:
+    found: dict[int, list[tuple[Population, list[tuple[int, int]], int]]] = {}
+    for place, learner in enumerate(learners):
+        for members, population in zip(learner.members, learner.populations, strict=True):
+            seats = [(place, member) for member in members]
+            listed = found.setdefault(population.n_losses, [])
+            listed.append((population, seats, learner.budget.seed))
+    return [
+        _Council(
+            [population for population, *_ in listed],
+            [seat for _, seats, _ in listed for seat in seats],
+            [seed for _, seats, seed in listed for _ in seats],
+            learners[0].batches.window,
+        )
+        for listed in found.values()
+    ]
 
 
 class _Batches:
@@ -97,139 +257,15 @@ class _Batches:
         self._n, self._seed = n, budget.seed
         self._size = min(budget.batch_size or n, n)
         whole, rest = divmod(n, self._size)
-        self._per_epoch = whole + (2 * rest >= self._size)
-        self.window = self._per_epoch if self._per_epoch > 1 else _FULL_BATCH_WINDOW
+        self.per_epoch = whole + (2 * rest >= self._size)
+        self.window = self.per_epoch if self.per_epoch > 1 else _FULL_BATCH_WINDOW
         """Steps over which strategies see means: an epoch."""
 
     def of(self, epoch: int) -> Iterator[tuple[int, Tensor]]:
         generator = torch.Generator().manual_seed(_mix(self._seed, 1 + epoch))
         order = torch.randperm(self._n, generator=generator)
-        batches = order.split(self._size)[: self._per_epoch]
-        return enumerate(batches, start=epoch * self._per_epoch)
-
-
-class _Learner:
-    """Members and their r losses, listed one after another: those of a member together."""
-
-    def __init__(
-        self, networks: Networks, plans: Sequence[Plan], lesson: Lesson, budget: Budget
-    ) -> None:
-        self._networks, self._plans, self._lesson = networks, plans, lesson
-        self.batches = _Batches(len(lesson.y), budget)
-        self._seed, self._generator = budget.seed, torch.Generator()
-        self._terms = list(dict.fromkeys(term for plan in plans for term in plan.terms))
-        self._list_losses()
-        self._adam = Adam(networks.values, budget.learning_rate)
-        self._rate = budget.learning_rate
-        self._plain_steps = torch.tensor([plan.steps == "sgd" for plan in plans])
-        self.strategic = strategic_groups(plans, self.batches.window, budget.seed)
-        self.solved = {
-            member: Solved(plan.solver, member, plan.n_losses, self.batches.window)
-            for member, plan in enumerate(plans)
-            if plan.solver is not None
-        }
-        self._scales = self._starting_scales()
-
-    def step(self, step: int, rows: Tensor) -> None:
-        """One batch: gradients, weights, and a step."""
-        passed, values, slopes = self._losses(step, rows)
-        slopes = slopes / self._scales.unsqueeze(-1)
-        gradients = self._networks.pull_back(passed, slopes, self._members, self._passes)
-        direction = torch.empty_like(self._networks.values)
-        for member, plan in enumerate(self._plans):
-            places = self._places[member]
-            if member in self.solved:
-                scaled = values[places] / self._scales[places]
-                direction[member] = self.solved[member].direction(scaled, gradients[places])
-            elif plan.strategy is None:
-                direction[member] = gradients[places][0]
-        for group in self.strategic:
-            places = torch.stack([self._places[member] for member in group.members])
-            scaled = values[places] / self._scales[places]
-            direction[group.members] = group.direction(scaled, gradients[places])
-        self._move(direction)
-
-    def _move(self, direction: Tensor) -> None:
-        if self._plain_steps.any():
-            plain = self._plain_steps.unsqueeze(1)
-            self._adam.step(torch.where(plain, 0.0, direction))
-            self._networks.values.sub_(torch.where(plain, self._rate * direction, 0.0))
-        else:
-            self._adam.step(direction)
-
-    def _list_losses(self) -> None:
-        """Member, pass and number (0: the cross-entropy) of each of the r losses."""
-        listed = [
-            (member, slot if plan.own_passes else 0, number)
-            for member, plan in enumerate(self._plans)
-            for slot, number in enumerate([0, *(1 + self._terms.index(t) for t in plan.terms)])
-        ]
-        self._members, self._passes, self._numbers = torch.tensor(listed).T.contiguous()
-        self._n_passes = int(self._passes.max()) + 1
-        self._places = [
-            torch.nonzero(self._members == member).squeeze(1) for member in range(len(self._plans))
-        ]
-
-    def _losses(
-        self, step: int, rows: Tensor, *, dropout: bool = True
-    ) -> tuple[Passed, Tensor, Tensor]:
-        """The forward pass, values [r], and slopes by the scores [r, n]."""
-        x, batch = self._lesson.take(rows)
-        masks = None
-        if dropout:
-            self._generator.manual_seed(_mix(self._seed, -1 - step))
-            masks = self._networks.draw_masks(len(x), self._n_passes, self._generator)
-        passed = self._networks.forward(x, masks)
-        losses = evaluate(self._terms, passed.scores, batch)
-        place = (self._passes if dropout else 0, self._members, self._numbers)
-        return passed, losses.values[place], losses.slopes[place]
-
-    def _starting_scales(self) -> Tensor:
-        """What each loss [r] is divided by; 1 for a loss that is alone."""
-        kinds = [plan.scales if plan.compared else "none" for plan in self._plans]
-        scales = torch.ones(len(self._members))
-        for kind, measured in (("mean", self._mean_losses), ("largest", self._largest_losses)):
-            of_kind = torch.tensor([own == kind for own in kinds])[self._members]
-            if of_kind.any():
-                scales = torch.where(of_kind, measured(), scales)
-        for member, own in enumerate(kinds):
-            if own == "range":
-                weights = [term.task_weight for term in self._plans[member].terms]
-                scales[self._places[member]] = _LN2 * torch.tensor([1.0, *weights])
-                scales[self._places[member][1:]] += 1.0
-        return scales
-
-    def _mean_losses(self) -> Tensor:
-        """Over the batches of an epoch, dropout on, as in the code of Padh et al."""
-        seen = [self._losses(step, rows)[1] for step, rows in self.batches.of(0)]
-        return torch.stack(seen).mean(0)
-
-    def _largest_losses(self) -> Tensor:
-        """Over the batches of an epoch, dropout off."""
-        seen = [self._losses(0, rows, dropout=False)[1] for _, rows in self.batches.of(0)]
-        return torch.stack(seen).amax(0).clamp(min=_FLOOR)
-
-
-@final
-class Adam:
-    """Adam at a constant rate, for one tensor that is changed in place.
-
-    The numbers of ``torch.optim.Adam``, whose first step imports for seconds.
-    """
-
-    def __init__(self, values: Tensor, learning_rate: float) -> None:
-        self._values, self._rate, self._steps = values, learning_rate, 0
-        self._mean, self._square = torch.zeros_like(values), torch.zeros_like(values)
-
-    def step(self, gradient: Tensor) -> None:
-        """Move the values against the gradient."""
-        first, second = _BETAS
-        self._steps += 1
-        self._mean.lerp_(gradient, 1 - first)
-        self._square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
-        root = self._square.sqrt().div_((1 - second**self._steps) ** 0.5).add_(_EPSILON)
-        rate = self._rate / (1 - first**self._steps)
-        self._values.addcdiv_(self._mean, root, value=-rate)
+        batches = order.split(self._size)[: self.per_epoch]
+        return enumerate(batches, start=epoch * self.per_epoch)
 
 
 def _mix(seed: int, place: int) -> int:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import Literal, Protocol, final
 
 import pandas as pd
 import torch
 from torch import Tensor
 
 from apfex.history import History, StepRecord
-from apfex.strategies import AdaptiveSwitch, Choice, StepView, Strategy, direction_length
+from apfex.strategies import AdaptiveSwitch, Choice, Decision, StepView, Strategy
 from apfex_reproduction.baselines._course import Course
 from apfex_reproduction.baselines._losses import Term
 
 Solver = Callable[[Tensor], Tensor]
-"""Gramian [m, m] of the scaled gradients in, weights [m] out."""
+"""Gramians [b, m, m] of the scaled gradients in, weights [b, m] out."""
 ScaleKind = Literal["mean", "largest", "range", "none"]
 """Mean loss at the start with dropout on (MAMO), the largest of a batch there with dropout off, the
 value of an uninformed model and the largest possible gap, or nothing."""
@@ -49,6 +49,22 @@ class Plan:
         return self.solver is not None or self.strategy is not None
 
 
+class Weigher(Protocol):
+    """Weighs the losses of b members, step by step, and keeps the course of their training."""
+
+    def decide(self, losses: Tensor, products: Tensor) -> Decision:
+        """Weights of scaled losses [b, m], from inner products [b, m, m] of their gradients."""
+        ...
+
+    def record(self, lengths: Tensor) -> None:
+        """End the step that was decided; ``lengths`` [b] of what the members moved along."""
+        ...
+
+    def windows(self) -> list[pd.DataFrame]:
+        """The course of each member, a row per window."""
+        ...
+
+
 @final
 class Strategic:
     """Members of one strategy and one number of losses m, which decide together.
@@ -56,107 +72,102 @@ class Strategic:
     Parameters
     ----------
     strategy : Strategy
-    members : sequence of int
+    seeds : sequence of int
+        Of the draws of each member.
     n_losses : int
     window : int
         Steps over which the strategy sees means.
-    seed : int
-        Of its draws.
     """
 
     def __init__(
-        self, strategy: Strategy, members: Sequence[int], n_losses: int, window: int, seed: int
+        self, strategy: Strategy, seeds: Sequence[int], n_losses: int, window: int
     ) -> None:
         switching = isinstance(strategy, AdaptiveSwitch)
         names = [one.name for one in Choice] if switching else [type(strategy).__name__]
-        self.strategy, self.members = strategy, list(members)
-        self._course = Course(n_losses, window, len(members), names)
-        self._seeds = torch.full((len(members),), seed % 2**31)
-        self._last: Tensor | None = None
+        self.strategy = strategy
+        self._course = Course(n_losses, window, len(seeds), names)
+        self._seeds = torch.tensor([seed % 2**31 for seed in seeds])
+        self._decided: tuple[StepView, Decision]
 
     @property
     def history(self) -> History:
         """What the strategy remembers."""
         return self._course.history
 
-    def direction(self, losses: Tensor, gradients: Tensor) -> Tensor:
-        """Weighted gradients [b, p] of scaled losses [b, m] and gradients [b, m, p]."""
-        products = (gradients @ gradients.mT).double()
-        values = losses.double()
+    def decide(self, losses: Tensor, products: Tensor) -> Decision:
+        """Ask the strategy."""
+        products, values = products.double(), losses.double()
         view = StepView(values, self.history, self.history.step, self._seeds, lambda: products)
-        decision = self.strategy.decide(view)
-        weights = decision.weights.to(gradients)
-        direction = (weights.unsqueeze(1) @ gradients).squeeze(1)
-        length = direction_length(products, decision.weights)
-        if decision.blend is not None:
-            direction = self._blended(direction, decision.blend.to(gradients))
-            length = direction.double().norm(dim=1)
+        self._decided = view, self.strategy.decide(view)
+        return self._decided[1]
+
+    def record(self, lengths: Tensor) -> None:
+        """End the step."""
+        view, decision = self._decided
         choice = decision.choice
-        self._course.record(
-            StepRecord(
-                losses=values,
-                weights=decision.weights,
-                choice=torch.zeros(len(values), dtype=torch.int64) if choice is None else choice,
-                direction_norm=length,
-                norms=view.norms,
-            ),
-            products,
+        step = StepRecord(
+            losses=view.losses,
+            weights=decision.weights,
+            choice=torch.zeros(len(lengths), dtype=torch.int64) if choice is None else choice,
+            direction_norm=lengths,
+            norms=view.norms,
         )
-        return direction
+        self._course.record(step, view.gramian)
 
     def windows(self) -> list[pd.DataFrame]:
-        """The course of each member, a row per window."""
+        """The course of each member."""
         return self._course.frames()
-
-    def _blended(self, new: Tensor, share: Tensor) -> Tensor:
-        """Mix with the last direction (PSS); the first one has none before it."""
-        share = share.unsqueeze(1)
-        mixed = new if self._last is None else share * new + (1 - share) * self._last
-        self._last = mixed
-        return mixed
 
 
 @final
 class Solved:
-    """A member whose solver has no memory, and the course of its training.
+    """Members of one solver, which has no memory, and one number of losses.
 
     Parameters
     ----------
     solver : callable
-    member, n_losses, window : int
+    n_members, n_losses, window : int
         As for :class:`Strategic`.
     """
 
-    def __init__(self, solver: Solver, member: int, n_losses: int, window: int) -> None:
-        self.members = [member]
+    def __init__(self, solver: Solver, n_members: int, n_losses: int, window: int) -> None:
         self._solver = solver
-        self._course = Course(n_losses, window, 1, ["min-norm"])
+        self._course = Course(n_losses, window, n_members, ["min-norm"])
+        self._decided: tuple[Tensor, Tensor, Tensor]
 
-    def direction(self, losses: Tensor, gradients: Tensor) -> Tensor:
-        """Weighted gradients [p] of scaled losses [m] and gradients [m, p]."""
-        products = gradients @ gradients.T
+    def decide(self, losses: Tensor, products: Tensor) -> Decision:
+        """Ask the solver."""
         weights = self._solver(products)
-        direction = weights @ gradients
-        step = StepRecord(
-            losses=losses.unsqueeze(0),
-            weights=weights.unsqueeze(0),
-            choice=torch.zeros(1, dtype=torch.int64),
-            direction_norm=direction.double().norm().reshape(1),
-        )
-        self._course.record(step, products.double().unsqueeze(0))
-        return direction
+        self._decided = losses, weights, products
+        return Decision(weights)
+
+    def record(self, lengths: Tensor) -> None:
+        """End the step."""
+        losses, weights, products = self._decided
+        choice = torch.zeros(len(lengths), dtype=torch.int64)
+        step = StepRecord(losses=losses, weights=weights, choice=choice, direction_norm=lengths)
+        self._course.record(step, products.double())
 
     def windows(self) -> list[pd.DataFrame]:
-        """The course of the member, a row per window."""
+        """The course of each member."""
         return self._course.frames()
 
 
-def strategic_groups(plans: Sequence[Plan], window: int, seed: int) -> list[Strategic]:
-    """The members that have a strategy, together where it is the same one."""
+def weighers_of(
+    plans: Sequence[Plan], seeds: Sequence[int], window: int
+) -> list[tuple[Tensor, Weigher]]:
+    """Who weighs the losses of which members; those of one strategy or solver decide together."""
     found: dict[tuple, list[int]] = {}
     for member, plan in enumerate(plans):
-        if plan.strategy is not None:
-            found.setdefault((plan.strategy, plan.n_losses), []).append(member)
-    return [
-        Strategic(strategy, members, m, window, seed) for (strategy, m), members in found.items()
-    ]
+        if plan.compared:
+            found.setdefault((plan.strategy, plan.solver, plan.n_losses), []).append(member)
+    made: list[tuple[Tensor, Weigher]] = []
+    for (strategy, solver, m), members in found.items():
+        own = [seeds[member] for member in members]
+        weigher = (
+            Solved(solver, len(own), m, window)
+            if strategy is None
+            else Strategic(strategy, own, m, window)
+        )
+        made.append((torch.tensor(members), weigher))
+    return made

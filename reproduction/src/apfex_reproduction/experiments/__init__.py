@@ -21,7 +21,7 @@ from apfex_reproduction.experiments._records import RecordFolder, key_of, write_
 from apfex_reproduction.experiments._sweep import Sweep, known_records, run_sweep
 from apfex_reproduction.experiments._tables import make_table
 from apfex_reproduction.experiments._text import to_text
-from apfex_reproduction.experiments._whole import Part, plan_of, whole_study
+from apfex_reproduction.experiments._whole import Part, kind_of, plan_of, whole_study
 from apfex_reproduction.experiments._workflow import draw_workflow
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "draw_trade_offs",
     "draw_workflow",
     "key_of",
+    "kind_of",
     "known_records",
     "make_table",
     "plan_of",

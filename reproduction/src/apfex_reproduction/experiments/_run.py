@@ -13,7 +13,14 @@ import torch
 import apfex
 from apfex.front import hypervolume, non_dominated
 from apfex.strategies import Choice
-from apfex_reproduction.baselines import BUDGETS, MMAMO, PaperAPFEx, PlainNetwork, fit_together
+from apfex_reproduction.baselines import (
+    BUDGETS,
+    MMAMO,
+    PaperAPFEx,
+    PlainNetwork,
+    Table,
+    fit_tables,
+)
 from apfex_reproduction.experiments._ablations import RandomSwitch
 from apfex_reproduction.experiments._ladder import ACCURACY_SPENT, choose_by_rule
 from apfex_reproduction.experiments._measure import DIGITS, Ruler
@@ -70,77 +77,114 @@ def run_methods(
     >>> [r["results"]["chosen"]["constant"] for r in run_methods(trial, ["always-1"], budget)]
     [True]
     """
+    yield from run_trials([trial], methods, budget)
+
+
+def run_trials(
+    trials: Sequence[Trial], methods: Sequence[str], budget: Mapping[str, Any] | None = None
+) -> Iterator[Record]:
+    """Fit methods to several trials of a data set; gradient methods learn in step, in less time.
+
+    Parameters
+    ----------
+    trials : sequence of Trial
+    methods, budget
+        As for :func:`run_methods`, whose records these are.
+
+    Examples
+    --------
+    >>> from apfex.datasets import make_biased
+    >>> from apfex_reproduction.experiments._protocol import split_dataset
+    >>> data = make_biased(200, random_state=0)
+    >>> trials = [split_dataset(data, "70/15/15", seed=seed) for seed in range(2)]
+    >>> budget = {"epochs": 2, "batch_size": None, "learning_rate": 0.01}
+    >>> [record["seed"] for record in run_trials(trials, ["always-1"], budget)]
+    [0, 1]
+    """
     read_methods(methods, tuple(METHODS))  # refuses unknown ones
     kinds = {key: METHODS[key] for key in methods}
-    for key, method in kinds.items():
-        if isinstance(method, Constant):
-            started = time.process_time()
-            decided = np.full(len(trial.test), method.decision)
-            results = {"chosen": Ruler(trial.test, trial.groupings).measure(decided)}
-            yield _record(trial, key, {}, results, started)
-        elif isinstance(method, Convex):
-            yield _run_convex(trial, key, method)
-        elif isinstance(method, FrontSearch):
-            yield _run_front(trial, key)
+    for trial in trials:
+        for key, method in kinds.items():
+            if isinstance(method, Constant):
+                yield _run_constant(trial, key, method)
+            elif isinstance(method, Convex):
+                yield _run_convex(trial, key, method)
+            elif isinstance(method, FrontSearch):
+                yield _run_front(trial, key)
     if any(isinstance(method, Network | PostProcessing) for method in kinds.values()):
-        yield from _run_networks(trial, kinds, settings_of(trial.dataset, budget))
+        yield from _run_networks(trials, kinds, settings_of(trials[0].dataset, budget))
+
+
+def _run_constant(trial: Trial, key: str, method: Constant) -> Record:
+    started = time.process_time()
+    decided = np.full(len(trial.test), method.decision)
+    results = {"chosen": Ruler(trial.test, trial.groupings).measure(decided)}
+    return _record(trial, key, {}, results, started)
 
 
 def _run_networks(
-    trial: Trial, kinds: Mapping[str, Any], settings: Mapping[str, Any]
+    trials: Sequence[Trial], kinds: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> Iterator[Record]:
-    """The gradient methods as one population, then what builds on the plain network."""
+    """The gradient methods of all trials in step, then what builds on the plain network."""
     started = time.process_time()
     wanted = [key for key, method in kinds.items() if isinstance(method, Network)]
     keys = wanted if "plain" in wanted else ["plain", *wanted]  # others are judged by it
-    common = {**settings, "random_state": trial.seed}
-    made = ((METHODS[key], trial.attributes) for key in keys)
-    estimators: list[Any] = [
-        method.make(attributes, common)
-        for method, attributes in made
-        if isinstance(method, Network)
-    ]
+    tables = [_table(trial, keys, settings) for trial in trials]
     with warnings.catch_warnings():  # records say which gaps cannot be told
         warnings.simplefilter("ignore", UserWarning)
-        fit_together(
-            estimators,
-            trial.training.X,
-            trial.training.y,
-            sensitive_features=trial.training.sensitive,
-            validation=_triple(trial.validation),
-        )
-    each = (time.process_time() - started) / len(keys)
-    plain = estimators[keys.index("plain")]
+        fit_tables(tables)
+    each = (time.process_time() - started) / (len(keys) * len(trials))
+    for trial, table in zip(trials, tables, strict=True):
+        fitted = dict(zip(keys, table.estimators, strict=True))
+        yield from _network_records(trial, fitted, kinds, settings, each)
+
+
+def _table(trial: Trial, keys: Sequence[str], settings: Mapping[str, Any]) -> Table:
+    common = {**settings, "random_state": trial.seed}
+    made: list[Any] = [
+        method.make(trial.attributes, common)
+        for method in (METHODS[key] for key in keys)
+        if isinstance(method, Network)
+    ]
+    rows = trial.training
+    return Table(made, rows.X, rows.y, rows.sensitive, validation=_triple(trial.validation))
+
+
+def _network_records(
+    trial: Trial,
+    fitted: Mapping[str, Any],
+    kinds: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    each: float,
+) -> Iterator[Record]:
+    """Of the wanted ones among the fitted, and of the reject options."""
+    plain = fitted["plain"]
     enough = max(0.0, 1 - plain.archive_.best(0).values[0] - ACCURACY_SPENT)
-    for key, clf in zip(keys, estimators, strict=True):
-        if key in wanted:
-            yield _network_record(trial, key, clf, settings, enough, each)
+    ruler, x = Ruler(trial.test, trial.groupings), plain.encode(trial.test.X)
+    for key, clf in fitted.items():
+        if key in kinds:
+            started = time.process_time() - each
+            results, more = _measured(clf, ruler, x, enough)
+            yield _record(trial, key, settings, results, started) | more
     for key, method in kinds.items():
         if isinstance(method, PostProcessing):
             yield _run_post_processing(trial, key, method, plain, settings, enough)
 
 
-def _network_record(
-    trial: Trial,
-    key: str,
-    clf: Any,
-    settings: Mapping[str, Any],
-    enough: float,
-    spent: float,
-) -> Record:
-    started = time.process_time() - spent
+def _measured(clf: Any, ruler: Ruler, x: torch.Tensor, enough: float) -> tuple[Record, Record]:
+    """What each rule chooses on the test rows, and the front and the course of training."""
     plain = isinstance(clf, PlainNetwork)
     rules = {"chosen": "accurate", "last": "last"} if plain else {rule: rule for rule in RULES}
-    results, ruler = {}, Ruler(trial.test, trial.groupings)
+    points = [*clf.archive_, clf.last_]
+    decided = clf.predict_points(x, points)
+    places = {point.payload.place: place for place, point in enumerate(points)}
+    results = {}
     for name, rule in rules.items():
-        chosen = _select(clf, rule, enough)
-        result = ruler.measure(chosen.predict(trial.test.X)) | {"epoch": chosen.epoch_}
+        epoch = _select(clf, rule, enough).epoch_
+        result = ruler.measure(decided[places[epoch]]) | {"epoch": epoch}
         results[name] = result | _met(clf, rule, enough)
-    record = _record(trial, key, settings, results, started)
-    record |= _front_of(ruler.trade_offs(clf.predict_archive(trial.test.X)))
-    if isinstance(clf, PaperAPFEx | MMAMO):
-        record |= _trace_of(clf)
-    return record
+    more = _front_of(ruler.trade_offs(decided[:-1]))
+    return results, more | (_trace_of(clf) if isinstance(clf, PaperAPFEx | MMAMO) else {})
 
 
 def _select(clf: Any, rule: str, enough: float) -> Any:

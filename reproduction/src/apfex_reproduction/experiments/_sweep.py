@@ -16,7 +16,7 @@ from apfex_reproduction.experiments._methods import (
     FrontSearch,
     Network,
     PostProcessing,
-    revision_of,
+    results_hold,
 )
 from apfex_reproduction.experiments._protocol import (
     DATASETS,
@@ -26,7 +26,7 @@ from apfex_reproduction.experiments._protocol import (
     make_trial,
 )
 from apfex_reproduction.experiments._records import Key, RecordFolder, key_of
-from apfex_reproduction.experiments._run import Record, run_methods, settings_of
+from apfex_reproduction.experiments._run import Record, run_trials, settings_of
 
 
 @final
@@ -93,11 +93,11 @@ class Sweep:
 @final
 @dataclass(frozen=True)
 class _Job:
-    """Methods that are fitted together to one trial."""
+    """Methods that are fitted together to the trials of some seeds."""
 
     dataset: str
     split: SplitName
-    seed: int
+    seeds: tuple[int, ...]
     methods: tuple[str, ...]
     budget: Mapping[str, Any] | None
 
@@ -122,13 +122,17 @@ class _Job:
             torch.set_num_threads(threads)
 
     def _records(self) -> Iterator[Record]:
-        trial = make_trial(self.dataset, self.split, self.seed)
-        yield from run_methods(trial, self.methods, self.budget)
+        trials = [make_trial(self.dataset, self.split, seed) for seed in self.seeds]
+        yield from run_trials(trials, self.methods, self.budget)
 
     def _tell(self, error: Exception, records: Sequence[Record]) -> str:
-        done = {record["method"] for record in records}
-        left = ", ".join(method for method in self.methods if method not in done)
-        return f"{left} on {self.dataset}, seed {self.seed}: {type(error).__name__}: {error}"
+        done = {key_of(record) for record in records}
+        runs = [(m, s) for m in self.methods for s in self.seeds]
+        left = [(m, s) for m, s in runs if (self.dataset, self.split, m, s) not in done]
+        methods = ", ".join(dict.fromkeys(m for m, _ in left))
+        seeds = ", ".join(str(seed) for seed in sorted({s for _, s in left}))
+        what = f"{methods} on {self.dataset}, seed {seeds}"
+        return f"{what}: {type(error).__name__}: {error}"
 
 
 @final
@@ -201,7 +205,7 @@ def run_sweep(
 def known_records(folder: str | Path, earlier: str | Path | None = None) -> dict[Key, Record]:
     """Records that need not be made again: those of the folder before earlier ones.
 
-    One whose method has got another meaning since (:func:`revision_of`) does not count.
+    One whose method has got another meaning since (:func:`results_hold`) does not count.
 
     Parameters
     ----------
@@ -217,13 +221,9 @@ def known_records(folder: str | Path, earlier: str | Path | None = None) -> dict
     found: dict[Key, Record] = {}
     for path in (earlier, folder):
         if path is not None:
-            fresh = (r for r in RecordFolder(path).read() if _is_current(r))
+            fresh = (r for r in RecordFolder(path).read() if results_hold(r))
             found |= {key_of(record): record for record in fresh}
     return found
-
-
-def _is_current(record: Record) -> bool:
-    return record.get("revision", 1) >= revision_of(record["method"])
 
 
 def _all_jobs(sweeps: Sequence[Sweep], found: Mapping[Key, Record]) -> list[_Job]:
@@ -248,15 +248,32 @@ def _finished(jobs: Sequence[_Job], place: RecordFolder, n_jobs: int) -> Iterato
 
 
 def _jobs(sweep: Sweep, found: Mapping[Key, Record]) -> Iterator[_Job]:
-    """What is left: gradient methods and all that is cheap together, the others one by one."""
+    """What is left: gradient methods and all that is cheap of many seeds, the others one by one."""
     for dataset in sorted(sweep.datasets, key=["celeba", "adult"].__contains__, reverse=True):
+        together: dict[tuple[str, ...], list[int]] = {}
+        alone: list[tuple[int, str]] = []
         for seed in sweep.seeds:
             left = [m for m in sweep.methods if (dataset, sweep.split, m, seed) not in found]
-            alone = [m for m in left if isinstance(METHODS[m], Convex | FrontSearch)]
-            together = [m for m in left if m not in alone]
-            for methods in [together, *([method] for method in alone)]:
-                if methods:
-                    yield _Job(dataset, sweep.split, seed, tuple(methods), sweep.budget)
+            slow = [m for m in left if isinstance(METHODS[m], Convex | FrontSearch)]
+            alone += [(seed, method) for method in slow]
+            size = _METHODS.get(dataset, len(left) + 1)
+            for methods in _portions([m for m in left if m not in slow], size):
+                together.setdefault(methods, []).append(seed)
+        for methods, seeds in together.items():
+            for some in _portions(seeds, _SEEDS):
+                yield _Job(dataset, sweep.split, some, methods, sweep.budget)
+        for seed, method in alone:
+            yield _Job(dataset, sweep.split, (seed,), (method,), sweep.budget)
+
+
+def _portions(values: Sequence[Any], size: int) -> Iterator[tuple[Any, ...]]:
+    return (tuple(values[start : start + size]) for start in range(0, len(values), size))
+
+
+_SEEDS = 10
+"""Seeds of one job, trained in step."""
+_METHODS = {"adult": 7, "celeba": 7, "compas": 14}
+"""Methods of one job on a large table, so that no process works alone at the end for long."""
 
 
 def _check_settings(sweep: Sweep, found: Any) -> None:
