@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 from tests.distributed.failures import FAILURES, OF_SHARDS, Told, dies, failures
 from tests.distributed.loops import COMPILED, KINDS, LOOPS, Part, Result, resumed, scales, train
+from tests.distributed.populations import FRONTS, POPULATIONS, front
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
@@ -41,7 +42,10 @@ WAYS = {1: ("wrapped",), 2: ("even", "wrapped"), 3: ("uneven",)}
 
 def everything(rank: int, number: int) -> None:
     """All that the tests look at, so that few processes have to be started."""
-    save(rank, equal_steps(rank, number) | other_loops(rank, number))
+    found = equal_steps(rank, number) | other_loops(rank, number)
+    with share_batches(dist.group.WORLD):
+        found |= {name: train_all() for name, train_all in POPULATIONS.items()}
+    save(rank, found)
     told = failures(rank, number, FAILURES)
     tell(rank, told)
     tell(rank, told | dies(rank, number))
@@ -59,6 +63,8 @@ def heavy(rank: int, number: int) -> None:
     found["aw"] = train(even, shard, AdaptiveWeighting(), outputs=False)
     found["pss"] = train(even, shard, SetSampling(), outputs=False)
     found["pcp"] = train(even, shard, ConeProjection(), outputs=True, space="prediction")
+    with share_batches(dist.group.WORLD):
+        found |= {name: front(**settings) for name, settings in FRONTS.items()}
     save(rank, found)
     tell(rank, failures(rank, number, OF_SHARDS))
 

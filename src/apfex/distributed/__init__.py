@@ -8,6 +8,7 @@ from apfex.distributed._rows import all_sum, global_mean, sum_over
 from apfex.distributed._workers import (
     WorkerError,
     Workers,
+    chosen_workers,
     measure_together,
     share_batches,
     workers,

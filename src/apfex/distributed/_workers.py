@@ -88,13 +88,11 @@ class Workers:
 
     def mean_(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """Means over workers of many tensors, in buckets; what comes in may be overwritten."""
-        means: list[Tensor] = []
-        for bucket in _buckets(tensors):
-            flat = self._reduced(torch.cat([part.reshape(-1) for part in bucket]).div_(self.size))
-            sizes = [part.numel() for part in bucket]
-            parts = zip(flat.split(sizes), bucket, strict=True)
-            means += [mean.view(part.shape) for mean, part in parts]
-        return means
+        return self._in_buckets(tensors, self.size)
+
+    def sum_(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Sums over workers of many tensors, in buckets; what comes in may be overwritten."""
+        return self._in_buckets(tensors, 1)
 
     def part(self, rows: Tensor) -> Tensor:
         """The rows of this worker, of a batch that all of them know."""
@@ -156,6 +154,15 @@ class Workers:
         return [
             bytes(row.tolist()).rstrip(b"\0").decode(errors="ignore") for row in self.gather(data)
         ]
+
+    def _in_buckets(self, tensors: Sequence[Tensor], divisor: int) -> list[Tensor]:
+        found: list[Tensor] = []
+        for bucket in _buckets(tensors):
+            flat = torch.cat([part.reshape(-1) for part in bucket])
+            flat = self._reduced(flat if divisor == 1 else flat.div_(divisor))
+            parts = zip(flat.split([part.numel() for part in bucket]), bucket, strict=True)
+            found += [whole.view(part.shape) for whole, part in parts]
+        return found
 
     def _reduced(self, values: Tensor) -> Tensor:
         """The sum over workers, in place where the group can read it there."""
