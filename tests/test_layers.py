@@ -12,7 +12,7 @@ import apfex
 SOURCE = Path(apfex.__file__).parent
 PLAIN = {"plain"}
 """Below everything."""
-FOUNDATION = {"engines", "relaxations", "solvers", "tables", *PLAIN}
+FOUNDATION = {"distributed", "engines", "relaxations", "solvers", "tables", *PLAIN}
 """Below all others; they know nothing of fairness or of each other."""
 ROOMS = [
     "groups",
@@ -64,7 +64,7 @@ def imported_rooms(path: Path) -> set[str]:
 FILES = [
     path
     for path in sorted(SOURCE.rglob("*.py"))
-    if path.parent != SOURCE or room_of(path) != "__init__"
+    if path.parent != SOURCE or room_of(path) not in ("__init__", "__main__")
 ]
 
 

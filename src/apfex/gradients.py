@@ -13,6 +13,7 @@ from typing import Literal, final, get_args
 import torch
 from torch import Tensor, nn
 
+from apfex.distributed import measure_together, workers
 from apfex.groups import Groups
 from apfex.objectives import CrossEntropy, Objective, Objectives, SquaredError
 
@@ -131,7 +132,8 @@ def empirical_scales(
     Notes
     -----
     The paper's "empirical maximum" of a group-level loss has no meaning for a single row, hence
-    the maximum over batches.
+    the maximum over batches. With several workers each gives its rows of every batch, and all of
+    them get the same scales.
 
     Examples
     --------
@@ -151,7 +153,8 @@ def empirical_scales(
     with torch.random.fork_rng():
         model.train(kind == "mean")
         try:
-            scales = _measure(objectives, model, batches, kind)
+            with measure_together():
+                scales = _measure(objectives, model, batches, kind)
         finally:
             for module, training in modes.items():
                 module.training = training
@@ -179,7 +182,7 @@ def _measure(
         if kind == "per_example_max":
             rows.append(
                 [
-                    float(loss.per_example(scores, y).max())
+                    _largest(loss.per_example(scores, y))
                     if isinstance(loss, (CrossEntropy, SquaredError))
                     else float(Objectives([loss])(scores, y, _groups_of(groups, k)))
                     for k, loss in enumerate(objectives)
@@ -191,6 +194,17 @@ def _measure(
         raise ValueError("batches must hold at least one batch, got none.")
     losses = torch.tensor(rows, dtype=torch.float64)
     return losses.mean(0) if kind == "mean" else losses.amax(0)
+
+
+def _largest(values: Tensor) -> float:
+    """The largest number of any worker."""
+    team = workers()
+    if team is None:
+        return float(values.max())
+    own = (
+        values.double().amax(0, keepdim=True) if len(values) else values.new_full((1,), -torch.inf)
+    )
+    return float(team.gather(own.double()).max())
 
 
 def _groups_of(groups: Grouping | Sequence[Grouping], position: int) -> Grouping:

@@ -6,7 +6,7 @@ from tests.objectives.batches import LOSSES, N, two_groups
 from torch import nn
 
 from apfex.objectives import CrossEntropy, FairnessLoss, Objectives, known_gradients
-from apfex.objectives._base import check_batch
+from apfex.objectives._batch import check_batch
 from apfex.objectives._fused import Step
 from apfex.objectives._pairs import smooth_mean_of_few
 from apfex.rates import RATES, GroupIndex

@@ -9,10 +9,12 @@ from typing import Protocol, Self, final
 import torch
 from torch import Tensor
 
+from apfex.distributed import Workers, chosen_workers
 from apfex.models._adam import Adam
 from apfex.models._member_losses import cross_entropy_gradient
 from apfex.models._recorded_step import RecordedStep, can_record
 from apfex.models._rows import TrainingRows
+from apfex.models._shared_training import share_first, whole_gradients
 from apfex.models._stacked_mlp import Population
 
 _FIRST_STEPS = 2
@@ -97,6 +99,7 @@ class Learners:
     rows: TrainingRows
     gradient: Gradient
     optimizer: Adam
+    _team: Workers | None = field(default_factory=chosen_workers)
     _steps: int = 0
     _recorded: dict[int, RecordedStep] = field(default_factory=dict)
 
@@ -116,11 +119,14 @@ class Learners:
             self._step(chosen, learning_rate)
             self._steps += 1
         self._finish()
+        if self._team is not None:
+            share_first(self.population, self._team)
         self.population.train(False)
 
     def measure(self, chosen: Tensor) -> tuple[Tensor, Measured]:
         """Scores of some rows, by which the parameters can be moved, and what is known of them."""
-        batch = self.rows.take(chosen)
+        team = self._team
+        batch = self.rows.take(chosen if team is None else team.part(chosen), team)
         scores = self.population.scores(batch.x)
         return scores, self.gradient.measure(scores.detach(), batch)
 
@@ -135,7 +141,7 @@ class Learners:
         by_scores = found.gradient(weights).view_as(scores)
         parameters = self.population.parameters()
         gradients = torch.autograd.grad(scores, parameters, by_scores, allow_unused=True)
-        self.optimizer.step(gradients, learning_rate)
+        self.optimizer.step(whole_gradients(gradients, self._team), learning_rate)
 
     def copy_to(self, population: Population) -> None:
         """Copy what was learned into the population of all members."""
@@ -159,7 +165,8 @@ class Learners:
 
     def _step(self, chosen: Tensor, learning_rate: float) -> None:
         size = len(chosen)
-        if self._steps < _FIRST_STEPS or not can_record(self.population, chosen):
+        is_shared = self._team is not None
+        if self._steps < _FIRST_STEPS or is_shared or not can_record(self.population, chosen):
             self._finish()
             self._step_once(chosen, learning_rate)
             return

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from apfex.distributed import Workers
 from apfex.models._rows import TrainingRows
 from apfex.models._running_counts import RunningCounts
 from apfex.objectives import Aggregate, gaps_of_counts
@@ -50,17 +51,21 @@ class MeasuredMembers:
         Of the rows in the batch, by their weights.
     gaps : Tensor of shape [b, m - 1] or None
         Hard gaps, the largest difference between two groups.
+    team : Workers or None
+        Those that have the other rows; losses and gaps are of all rows.
     """
 
     losses: Tensor
     slopes: Tensor
     shares: Tensor
     gaps: Tensor | None
+    team: Workers | None = None
 
     @property
     def gramian(self) -> Tensor:
         """Inner products [b, m, m] of the slopes as functions of a row, by the rows' shares."""
-        return (self.slopes * self.shares.unsqueeze(1)) @ self.slopes.mT
+        own = (self.slopes * self.shares.unsqueeze(1)) @ self.slopes.mT
+        return own if self.team is None else self.team.sum(own)
 
     @property
     def n_losses(self) -> int:
@@ -148,11 +153,11 @@ class MemberLosses:
         of_labels = batch.label_weights()
         losses, worths = [_cross_entropy(scores, batch, share * of_labels)], []
         decisions, steepness = self._decide(p)
-        given, total = batch.sample_weight, batch.weights().sum(-1, keepdim=True)
+        given, total = batch.sample_weight, batch.total(batch.weights().sum(-1, keepdim=True))
         if not is_binary:
             given, total = None if given is None else given.unsqueeze(-2), total.unsqueeze(-1)
         for index, running in zip(batch.indexes(), self._soft, strict=True):
-            counts = running.update(decisions, labels, index, given)
+            counts = running.update(decisions, labels, index, given, batch.team)
             gaps, tables = gaps_of_counts(counts, self._rates, self._aggregate)
             losses.append(gaps if is_binary else gaps.mean(1))
             worths += [_look_up(one, labels, index) * total for one in _by_rate(tables)]
@@ -163,6 +168,7 @@ class MemberLosses:
             torch.stack(_slopes(p, (p - labels) * of_labels, steepness, worths), 1),
             share if share.ndim == 2 else share.unsqueeze(0),
             self._hard_gaps(scores, labels, batch, given) if self._hard else None,
+            batch.team,
         )
 
     def of_members(self, members: Tensor) -> MemberLosses:
@@ -190,7 +196,7 @@ class MemberLosses:
             hard = F.one_hot(scores.argmax(2), scores.shape[2]).mT.to(scores)
         found = []
         for index, running in zip(batch.indexes(), self._hard, strict=True):
-            counts = running.update(hard, labels, index, given)
+            counts = running.update(hard, labels, index, given, batch.team)
             gaps, _ = gaps_of_counts(counts, self._rates, "max")
             found.append(gaps if gaps.ndim == 2 else gaps.nan_to_num(torch.nan, 0.0).amax(1))
         return torch.cat(found, 1)
@@ -198,7 +204,7 @@ class MemberLosses:
 
 def _shares(batch: TrainingRows) -> Tensor:
     weight = batch.weights()
-    return weight / weight.sum(-1, keepdim=True).clamp_min(_TINY)
+    return weight / batch.total(weight.sum(-1, keepdim=True)).clamp_min(_TINY)
 
 
 def _cross_entropy(scores: Tensor, batch: TrainingRows, share: Tensor) -> Tensor:
@@ -208,7 +214,7 @@ def _cross_entropy(scores: Tensor, batch: TrainingRows, share: Tensor) -> Tensor
     else:
         own = batch.y.expand(len(scores), -1).unsqueeze(2)
         each = -torch.log_softmax(scores, 2).gather(2, own).squeeze(2)
-    return (each * share).sum(1, keepdim=True)
+    return batch.total((each * share).sum(1, keepdim=True))
 
 
 def _by_rate(tables: Tensor) -> list[Tensor]:

@@ -8,6 +8,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from apfex.distributed import Workers
 from apfex.rates import GroupIndex
 
 
@@ -31,6 +32,8 @@ class TrainingRows:
     class_weight : Tensor of shape [c], or None
         How much a row of each label counts in the cross-entropy of members; gaps are those of the
         rows as they are.
+    team : Workers or None
+        Those that have the other rows of a batch of which these are a part.
 
     Examples
     --------
@@ -47,9 +50,10 @@ class TrainingRows:
     sample_weight: Tensor | None = None
     memberships: tuple[Tensor, ...] = ()
     class_weight: Tensor | None = None
+    team: Workers | None = None
 
-    def take(self, rows: Tensor) -> TrainingRows:
-        """Return some of the rows."""
+    def take(self, rows: Tensor, team: Workers | None = None) -> TrainingRows:
+        """Return some of the rows: a batch, or this worker's part of one."""
         return TrainingRows(
             self.x[rows],
             self.y[rows],
@@ -58,7 +62,12 @@ class TrainingRows:
             None if self.sample_weight is None else self.sample_weight[..., rows],
             tuple(shares[rows] for shares in self.memberships),
             self.class_weight,
+            team,
         )
+
+    def total(self, sums: Tensor) -> Tensor:
+        """Return sums over the rows of a batch, from those over the rows of each worker."""
+        return sums if self.team is None else self.team.sum(sums)
 
     def of_members(self, members: Tensor) -> TrainingRows:
         """Return the same rows, with the sample weights of some of the members."""

@@ -8,6 +8,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from apfex.distributed import Workers
 from apfex.rates import GroupIndex, soft_counts
 
 
@@ -37,14 +38,21 @@ class RunningCounts:
         self._known = torch.zeros((), dtype=torch.float64)
 
     def update(
-        self, decisions: Tensor, labels: Tensor, index: GroupIndex, sample_weight: Tensor | None
+        self,
+        decisions: Tensor,
+        labels: Tensor,
+        index: GroupIndex,
+        sample_weight: Tensor | None,
+        team: Workers | None = None,
     ) -> Tensor:
         """Add a batch and return the mean counts per batch, shape [..., k, 4].
 
-        ``sample_weight`` has shape [n], or any that fits the decisions.
+        ``sample_weight`` has shape [n], or any that fits the decisions; ``team`` are the workers
+        that have the other rows of the batch.
         """
         with torch.no_grad():
             counts = soft_counts(decisions, labels, index, sample_weight)
+            counts = counts if team is None else team.sum(counts)
             if self._mean is None:
                 self._mean = torch.zeros_like(counts)
                 self._known = self._known.to(counts.device)

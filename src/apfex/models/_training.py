@@ -11,12 +11,14 @@ from typing import final
 import torch
 from torch import Tensor
 
+from apfex.distributed import chosen_workers
 from apfex.history import History
 from apfex.models._aims import Aims
 from apfex.models._early_stopping import EarlyStopping
 from apfex.models._learners import Learners, PlainGradient
 from apfex.models._member_gradient import MemberGradient, MemberSchedule
 from apfex.models._rows import TrainingRows
+from apfex.models._shared_training import meet
 from apfex.models._stacked_mlp import Population
 from apfex.objectives import Aggregate
 from apfex.relaxations import Step, identity_step
@@ -112,6 +114,9 @@ def train_population(
     backward pass, whatever decides. Members do not influence each other: one alone learns the same
     (but for bounds that are shares of the first one's gaps), and those that stop leave the stack.
 
+    Within :func:`~apfex.distributed.share_batches` every worker has all rows and learns from its
+    part of each batch; sums over rows, and with them gradients, are those of the whole batch.
+
     Examples
     --------
     >>> from apfex.models import StackedMLP, spread_aims
@@ -124,6 +129,10 @@ def train_population(
     """
     settings = settings or TrainingSettings()
     _check(population, aims, rows, settings, on_epoch)
+    team = chosen_workers()
+    if team is not None:
+        how = {"epochs": settings.epochs, "batch_size": settings.batch_size, "seed": settings.seed}
+        meet(team, population, rows, how)
     batches = _Batches(len(rows.y), settings)
     gradient, trace = PlainGradient(), None
     if aims is not None:
@@ -138,6 +147,7 @@ def train_population(
             losses = None if on_epoch is None else on_epoch(epoch + 1)
             if stopping is None or losses is None:
                 continue
+            losses = losses if team is None else team.first(losses)
             learners = learners.keep(stopping.update(losses))
             if not len(learners.members):
                 return trace

@@ -9,14 +9,10 @@ import torch
 from torch import Tensor
 
 from apfex.groups import Groups, soft_memberships
-from apfex.objectives._base import (
-    Batch,
-    BatchObjective,
-    check_task_weight,
-    need_groups,
-    read_groups,
-)
+from apfex.objectives._base import BatchObjective, check_task_weight, need_groups
+from apfex.objectives._batch import Batch
 from apfex.objectives._gaps import over_classes, soft_gaps
+from apfex.objectives._read_batch import read_groups
 from apfex.objectives._task import CrossEntropy
 from apfex.rates import GroupIndex
 
@@ -93,6 +89,8 @@ class MulticlassCCRLoss(BatchObjective):
             batch.sample_weight,
             "smooth_mean",
             self.min_count,
+            batch.team,
+            batch.mean_weight,
         )
         gap = over_classes(gaps, "smooth_mean")[0]
         return gap + self.task_weight * batch.cross_entropy if self.task_weight else gap

@@ -9,7 +9,8 @@ from typing import Literal, final, get_args
 
 from torch import Tensor
 
-from apfex.objectives._base import Batch, BatchObjective, check_task_weight, need_groups
+from apfex.objectives._base import BatchObjective, check_task_weight, need_groups
+from apfex.objectives._batch import Batch
 from apfex.objectives._fused import Gap, Recipe, Step
 from apfex.objectives._gaps import over_classes, soft_gaps
 from apfex.objectives._pairs import Aggregate
@@ -122,5 +123,7 @@ def fairness_gaps(losses: Sequence[FairnessLoss], batch: Batch, index: GroupInde
         batch.sample_weight,
         first.aggregate,
         first.min_count,
+        batch.team,
+        batch.mean_weight,
     )
     return over_classes(gaps, first.aggregate)

@@ -23,7 +23,7 @@ from apfex.rates import RATES, GroupIndex, RateName
 from apfex.relaxations import ccr_step, identity_step, tanh_step
 
 if TYPE_CHECKING:
-    from apfex.objectives._base import Batch
+    from apfex.objectives._batch import Batch
 
 Spot = tuple[int, int]
 """Number of a grouping, and of a rate."""
@@ -90,10 +90,11 @@ def has_codes(index: GroupIndex | None) -> bool:
 
 
 def can_fuse(batch: Batch) -> bool:
-    """Whether a batch is one that numpy can read as it is."""
+    """Whether a batch is one that numpy can read as it is, and no worker has a part of it."""
     scores = batch.scores
     return (
         scores.ndim == 1
+        and batch.team is None
         and type(scores) is Tensor
         and scores.device.type == batch.y.device.type == "cpu"
         and scores.dtype in (torch.float32, torch.float64)

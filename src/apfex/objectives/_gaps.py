@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from apfex.distributed import Workers
 from apfex.objectives._pairs import Aggregate, Array, gap_and_slopes, small
 from apfex.rates import RATES, GroupIndex, RateName, soft_counts
 
@@ -30,6 +31,8 @@ def soft_gaps(
     sample_weight: Tensor | None,
     aggregate: Aggregate,
     min_count: float,
+    team: Workers | None = None,
+    mean_weight: float | None = None,
 ) -> Tensor:
     """Gap of each rate over all pairs of groups.
 
@@ -46,14 +49,19 @@ def soft_gaps(
     aggregate : {"smooth_mean", "mean", "max", "smooth_max", "rms"}
     min_count : float
         A group with a smaller denominator, in rows of mean weight, is left out of all pairs.
+    team : Workers, optional
+        Those that have the other rows: counts are added up over them before rates are taken.
+    mean_weight : float, optional
+        Of the rows of all of them.
 
     Returns
     -------
     Tensor of shape [..., r], or [..., c, r]
         ``inf``, with a gradient of 0, where fewer than two groups are left.
     """
-    least = min_count if sample_weight is None else min_count * float(sample_weight.mean())
-    plan = _Plan(tuple(rates), labels, index, sample_weight, aggregate, least)
+    if sample_weight is not None:
+        min_count *= float(sample_weight.mean()) if mean_weight is None else mean_weight
+    plan = _Plan(tuple(rates), labels, index, sample_weight, aggregate, min_count, team)
     return _SoftGaps.apply(decisions, index.memberships, plan)
 
 
@@ -79,12 +87,14 @@ class _Plan:
     sample_weight: Tensor | None
     aggregate: Aggregate
     min_count: float
+    team: Workers | None
 
 
 class _SoftGaps(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, decisions: Tensor, memberships: Tensor | None, plan: _Plan) -> Tensor:
         counts = soft_counts(decisions, plan.labels, plan.index, plan.sample_weight)
+        counts = counts if plan.team is None else plan.team.sum(counts)
         gaps, slopes = gaps_of_counts(counts, plan.rates, plan.aggregate, plan.min_count)
         ctx.plan = plan
         ctx.save_for_backward(decisions, memberships, slopes)
@@ -98,6 +108,8 @@ class _SoftGaps(torch.autograd.Function):
         # [..., k, 4]: how much each count of each group is worth
         table = (grad_outputs[0][..., None, None] * slopes).sum(-3)
         plan: _Plan = ctx.plan
+        if plan.team is not None:
+            table = table * plan.team.size  # gradients are averaged over workers, see all_sum
         if memberships is None:
             return _look_up(table[..., :2], plan), None, None
         return *_through_memberships(table, decisions, memberships, plan), None

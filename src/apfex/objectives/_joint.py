@@ -10,20 +10,12 @@ import torch
 from torch import Tensor
 
 from apfex.groups import Groups
-from apfex.objectives._base import (
-    Batch,
-    BatchObjective,
-    Objective,
-    check_batch,
-    group_reader,
-    need_groups,
-    read_groups,
-)
+from apfex.objectives._base import BatchObjective, Objective, group_reader, need_groups
+from apfex.objectives._batch import Batch
 from apfex.objectives._fairness import FairnessLoss, fairness_gaps
 from apfex.objectives._fused import Recipe, can_fuse, fused_losses, has_codes
+from apfex.objectives._read_batch import Grouping, read_batch
 from apfex.rates import GroupIndex
-
-Grouping = Groups | Tensor | None
 
 
 @final
@@ -76,8 +68,9 @@ class Objectives:
 
         ``groups`` is one grouping for all objectives, or a list with one for each.
         """
-        batch = check_batch(scores, y, sample_weight)
-        indexes = list(self._indexes(groups, scores.shape[0]))
+        readers = [group_reader(objective) for objective in self.members]
+        given = self._groupings(groups)
+        batch, indexes = read_batch(scores, y, sample_weight, readers, given)
         recipes = self._recipes(batch, indexes)
         known = [indexes[position] for position in recipes]
         if len(recipes) == len(self):
@@ -121,23 +114,14 @@ class Objectives:
         values = torch.addcmul(gaps, shares, batch.cross_entropy) if has_task else gaps
         return dict(zip(positions, values.unbind(0), strict=True))
 
-    def _indexes(
-        self, groups: Grouping | Sequence[Grouping], n: int
-    ) -> Iterator[GroupIndex | None]:
-        """One index for each objective; a grouping that several share is read once."""
+    def _groupings(self, groups: Grouping | Sequence[Grouping]) -> list[Grouping]:
+        """One for each objective."""
         if groups is None or isinstance(groups, (Groups, Tensor)):
-            given: list[Grouping] = [groups] * len(self)
-        else:
-            given = list(groups)
+            return [groups] * len(self)
+        given = list(groups)
         if len(given) != len(self):
             raise ValueError(
                 f"groups must be one grouping, or one for each of the {len(self)} objectives, "
                 f"got {len(given)}."
             )
-        read = {}
-        for objective, grouping in zip(self.members, given, strict=True):
-            reader = group_reader(objective)
-            key = (id(grouping), id(objective) if reader is not read_groups else None)
-            if key not in read:
-                read[key] = reader(grouping, n)
-            yield read[key]
+        return given

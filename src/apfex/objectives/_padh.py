@@ -8,7 +8,8 @@ from typing import ClassVar, Literal, final, get_args
 
 from torch import Tensor
 
-from apfex.objectives._base import Batch, BatchObjective, check_task_weight, need_groups
+from apfex.objectives._base import BatchObjective, check_task_weight, need_groups
+from apfex.objectives._batch import Batch
 from apfex.objectives._fused import Gap, Recipe, Step
 from apfex.objectives._gaps import over_classes, soft_gaps
 from apfex.objectives._task import SquaredError
@@ -48,7 +49,15 @@ class _TwoGroupLoss(BatchObjective):
             )
         decisions = self._step.decide(batch.probabilities)
         gaps = soft_gaps(
-            [self.rate], decisions, batch.y, index, batch.sample_weight, "mean", min_count=1e-3
+            [self.rate],
+            decisions,
+            batch.y,
+            index,
+            batch.sample_weight,
+            "mean",
+            1e-3,
+            batch.team,
+            batch.mean_weight,
         )
         gap = over_classes(gaps, "mean")[0]
         p = batch.probabilities

@@ -10,8 +10,10 @@ from typing import final
 
 from torch import Tensor
 
+from apfex.distributed import workers_of
 from apfex.groups import Groups
-from apfex.objectives._base import Batch, BatchObjective, check_batch
+from apfex.objectives._base import BatchObjective
+from apfex.objectives._batch import Batch, check_batch
 from apfex.objectives._fused import Recipe
 from apfex.rates import GroupIndex
 
@@ -24,7 +26,7 @@ class _TaskLoss(BatchObjective):
 
     def per_example(self, scores: Tensor, y: Tensor) -> Tensor:
         """Loss of each row, shape [n]."""
-        return self._of_rows(check_batch(scores, y))
+        return self._of_rows(check_batch(scores, y, is_part=workers_of(scores) is not None))
 
     @abstractmethod
     def _of_rows(self, batch: Batch) -> Tensor:

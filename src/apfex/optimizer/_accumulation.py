@@ -45,7 +45,7 @@ class GradientSums:
         """Those of one micro-batch."""
         gramian, number = None, 0
         if passes.outputs is not None:
-            gramian, number = passes.take_output_rows().gramian(), len(passes.outputs)
+            gramian, number = passes.output_gramian(), passes.n_outputs
             gramian = gramian.double().cpu()
         blocks = passes.take_parameter_rows().blocks
         rows = dict(zip(passes.parameters, blocks, strict=True))
@@ -82,6 +82,11 @@ class ScaledSums:
     def batched(self) -> bool | None:
         """Whether backward passes can be batched; None: not known yet."""
         return self.sums.batched
+
+    @property
+    def is_sharded(self) -> bool:
+        """Never: sums need the gradient of each loss."""
+        return False
 
     @property
     def parameters(self) -> Sequence[Tensor]:

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from apfex.constraints import Constraint
+from apfex.distributed import workers
 from apfex.history import History
 from apfex.optimizer._accumulation import ScaledSums, add_up
 from apfex.optimizer._backward_pass import BackwardCall
 from apfex.optimizer._checks import (
     check_compiled,
-    check_processes,
     check_reach,
     check_settings,
     graph_nodes,
@@ -36,6 +36,8 @@ from apfex.optimizer._grad_scaler import (
 )
 from apfex.optimizer._pending_step import PendingStep, write
 from apfex.optimizer._scales import LossScales, Scales
+from apfex.optimizer._shards import are_sharded, check_shards
+from apfex.optimizer._workers import Standing, meet
 from apfex.strategies import AdaptiveSwitch, Choice, StepView, Strategy
 
 Space = Literal["auto", "prediction", "parameter"]
@@ -155,13 +157,13 @@ class APFEx(torch.optim.Optimizer):
         floor: float = 0.05,
         accumulate: bool = False,
     ) -> None:
-        check_processes()
         strategy = AdaptiveSwitch() if strategy is None else strategy
         check_settings(optimizer, strategy, window=window, seed=seed, accumulate=accumulate)
         if space not in get_args(Space):
             raise ValueError(f"space must be one of {list(get_args(Space))}, got {space!r}.")
         if not 0 < floor < float("inf"):
             raise ValueError(f"floor must be positive and finite, got {floor}.")
+        are_sharded(p for group in optimizer.param_groups for p in group["params"])
         super().__init__(optimizer.param_groups, optimizer.defaults)
         self.inner = optimizer
         self._share_inner()
@@ -202,10 +204,19 @@ class APFEx(torch.optim.Optimizer):
             ``.grad`` is multiplied by its scale, and an overflow is left to it: take the step with
             ``scaler.step(optimizer)``.
         """
-        check_processes()
-        values = read_losses(losses)
-        with full_precision(values.device):
-            call = self._read_call(values, outputs, constraints, read_loss_scale(scaler, values))
+        team, call, problem = workers(), None, None
+        try:
+            values = read_losses(losses)
+            with full_precision(values.device):
+                call = self._read_call(values, outputs, constraints, scaler)
+        except Exception as error:
+            if team is None:
+                raise
+            problem = error
+        if team is not None:
+            call = meet(team, call, self._standing(call), problem)
+        assert call is not None
+        with full_precision(call.values.device):
             self._pending = self._decide(call)
 
     def step(self, closure: None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -311,12 +322,22 @@ class APFEx(torch.optim.Optimizer):
         values: Tensor,
         outputs: Tensor | None,
         constraints: Constraint | Sequence[Constraint] | None,
-        loss_scale: float | None,
+        scaler: torch.amp.GradScaler | None,
     ) -> BackwardCall:
         """Check what ``backward`` was given; nothing changes."""
+        loss_scale = read_loss_scale(scaler, values)
         outputs, history = self._compared_outputs(outputs), self._history_for(len(values))
-        trainable = [p for p in self._parameters() if p.requires_grad]
-        check_reach(values, trainable, outputs)
+        trainable = self._trainable()
+        sharded = are_sharded(trainable)
+        if sharded:
+            check_shards(
+                outputs=outputs,
+                compares=needs_each_gradient(self.strategy),
+                constrained=bool(constraints),
+                accumulates=self.accumulate,
+                scales=loss_scale is not None,
+            )
+        check_reach(values, None if sharded else trainable, outputs)
         active = read_constraints(constraints, trainable)
         if self.accumulate and constraints:
             raise ValueError(
@@ -328,11 +349,27 @@ class APFEx(torch.optim.Optimizer):
             earlier = None
         if earlier is not None:
             earlier.check_next(len(values), outputs is not None, loss_scale)
-        nodes = graph_nodes([values, *(constraint.soft for constraint in active)])
+        nodes = graph_nodes([values, *(constraint.soft for constraint in active.values())])
         if self.accumulate or active or needs_each_gradient(self.strategy):
             check_compiled(nodes)
-        parameters = used_parameters(nodes, trainable)
-        return BackwardCall(values, outputs, active, parameters, loss_scale, history, earlier)
+        return BackwardCall(
+            values,
+            outputs,
+            list(active.values()),
+            trainable if sharded else used_parameters(nodes, trainable),
+            loss_scale,
+            history,
+            earlier,
+            list(active),
+            sharded,
+        )
+
+    def _standing(self, call: BackwardCall | None) -> Standing:
+        """What other workers are to know of this one."""
+        scales = (self._scales.given, self._scales.largest)
+        compares = call is not None and call.history.starts_window and not call.is_sharded
+        settings = (self.strategy, self.seed, self.window, self.accumulate, self.floor, scales)
+        return Standing(self._trainable(), settings, compares)
 
     def _decide(self, call: BackwardCall) -> PendingStep:
         """Take gradients, have the strategy weigh them, and write the direction into ``.grad``."""
@@ -347,10 +384,16 @@ class APFEx(torch.optim.Optimizer):
             history=call.history,
             step=call.history.step,
             seeds=torch.tensor(self.seed),
-            compute_gramian=lambda: finite_gramian(gradients.gramian(), call.loss_scale),
+            compute_gramian=lambda: finite_gramian(gradients.gramian(), call.loss_scale, call.team),
         )
         decided = decide_step(
-            self.strategy, view, gradients, call.active, self._last_direction, call.loss_scale
+            self.strategy,
+            view,
+            gradients,
+            call.active,
+            self._last_direction,
+            call.loss_scale,
+            call.team,
         )
         self._batched = gradients.batched
         return PendingStep(
@@ -396,6 +439,9 @@ class APFEx(torch.optim.Optimizer):
 
     def _parameters(self) -> list[Tensor]:
         return [p for group in self.inner.param_groups for p in group["params"]]
+
+    def _trainable(self) -> list[Tensor]:
+        return [p for p in self._parameters() if p.requires_grad]
 
     def _compared_outputs(self, outputs: Tensor | None) -> Tensor | None:
         """The outputs, if gradients are to be compared there."""

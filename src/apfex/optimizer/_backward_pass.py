@@ -11,9 +11,11 @@ import torch
 from torch import Tensor
 
 from apfex.constraints import Constraint
+from apfex.distributed import Workers
 from apfex.gradients import Jacobian, jacobian
 from apfex.history import History
 from apfex.objectives import known_gradients
+from apfex.optimizer._shards import backward_into_shards
 
 if TYPE_CHECKING:
     from apfex.optimizer._pending_step import PendingStep
@@ -42,6 +44,16 @@ class BackwardCall:
         Of the steps before.
     earlier : PendingStep or None
         What earlier micro-batches of the same step have led to.
+    active_places : sequence of int
+        Which of the constraints given are active.
+    is_sharded : bool
+        Whether workers hold parts of the parameters (``fully_shard``).
+    team : Workers or None
+        Those that share the batch.
+    whole_losses : Tensor of shape [m] or None
+        Losses of the whole batch, where it is shared.
+    whole_outputs : int or None
+        Rows of the outputs of all of them.
     """
 
     values: Tensor
@@ -51,10 +63,17 @@ class BackwardCall:
     loss_scale: float | None
     history: History
     earlier: PendingStep | None
+    active_places: Sequence[int] = ()
+    is_sharded: bool = False
+    team: Workers | None = None
+    whole_losses: Tensor | None = None
+    whole_outputs: int | None = None
 
     @property
     def losses(self) -> Tensor:
-        """The losses of this batch [m], float64 and detached."""
+        """The losses of the batch [m], float64 and detached."""
+        if self.whole_losses is not None:
+            return self.whole_losses
         return self.values.detach().double().cpu()
 
     def gradients(self, scales: Tensor, batched: bool | None) -> BackwardPass:
@@ -67,7 +86,15 @@ class BackwardCall:
         constrained = torch.stack(softs) if softs else None
         factors = torch.as_tensor(factor).to(self.values).expand(len(self.values))
         return BackwardPass(
-            self.values, factors, self.parameters, self.outputs, constrained, batched
+            self.values,
+            factors,
+            self.parameters,
+            self.outputs,
+            constrained,
+            batched,
+            self.team,
+            self.whole_outputs,
+            self.is_sharded,
         )
 
 
@@ -78,7 +105,8 @@ class BackwardPass:
 
     Weights that need no Gramian cost one backward pass of the weighted sum. Where a Gramian is
     asked for, all gradients are taken: by the parameters, in one batch; or by the outputs, which
-    leaves one pass through the model.
+    leaves one pass through the model. Gradients by the parameters are means over the workers that
+    share the batch; those by the outputs are of a worker's own rows.
     """
 
     values: Tensor
@@ -88,6 +116,9 @@ class BackwardPass:
     softs: Tensor | None = None
     batched: bool | None = None
     """Whether backward passes can be batched; None: not known yet."""
+    team: Workers | None = None
+    whole_outputs: int | None = None
+    is_sharded: bool = False
     output_rows: Jacobian | None = field(default=None, init=False)
     parameter_rows: Jacobian | None = field(default=None, init=False)
 
@@ -104,7 +135,24 @@ class BackwardPass:
         """
         if self.outputs is None:
             return self.take_parameter_rows().gramian()
-        return self.take_output_rows().gramian() * len(self.outputs)
+        return self.output_gramian() * self.n_outputs
+
+    @property
+    def n_outputs(self) -> int:
+        """Rows of the outputs, of all workers."""
+        if self.whole_outputs is not None:
+            return self.whole_outputs
+        return 0 if self.outputs is None else len(self.outputs)
+
+    def output_gramian(self) -> Tensor:
+        """Inner products of the gradients by the outputs of all workers, shape [m, m].
+
+        With N workers each has N times its rows of them, as gradients are averaged.
+        """
+        own = self.take_output_rows().gramian()
+        if self.team is None:
+            return own
+        return self.team.gather(own.double()).sum(0) / self.team.size**2
 
     def parameter_gramian(self) -> Tensor:
         """The Gramian in parameter space, of a pass that compares outputs."""
@@ -130,14 +178,14 @@ class BackwardPass:
             assert self.output_rows is not None
             cotangents = self.output_rows.blocks[0]
             rows = self._jacobian(self.outputs, self.parameters, cotangents, keep)
-        self.parameter_rows = rows
-        return rows
+        self.parameter_rows = self._averaged(rows)
+        return self.parameter_rows
 
     def constraint_rows(self) -> Jacobian | None:
         """Gradients of the constraints [j] by the parameters; None where none is active."""
         if self.softs is None:
             return None
-        return self._jacobian(self.softs, self.parameters, None, keep=True)
+        return self._averaged(self._jacobian(self.softs, self.parameters, None, keep=True))
 
     def direction(self, weights: Tensor) -> Direction:
         """Weighted sum of the gradients; the last pass, after which the graph is gone."""
@@ -154,7 +202,13 @@ class BackwardPass:
         return self.factors.diag()
 
     def _pull_back(self, values: Tensor, cotangent: Tensor) -> Direction:
-        return torch.autograd.grad(values, self.parameters, cotangent, materialize_grads=True)
+        if self.is_sharded:
+            return backward_into_shards(values, cotangent, self.parameters)
+        found = torch.autograd.grad(values, self.parameters, cotangent, materialize_grads=True)
+        return found if self.team is None else self._averaged(_dense(Jacobian(found))).blocks
+
+    def _averaged(self, rows: Jacobian) -> Jacobian:
+        return rows if self.team is None else Jacobian(tuple(self.team.mean_(rows.blocks)))
 
     def _jacobian(
         self, values: Tensor, inputs: Sequence[Tensor], cotangents: Tensor | None, keep: bool
@@ -182,7 +236,7 @@ def _dense(rows: Jacobian) -> Jacobian:
     if any(block.layout != torch.strided for block in rows.blocks):
         raise ValueError(
             "Parameters must have dense gradients where the strategy needs a Gramian, there are "
-            "constraints or gradients are accumulated, got sparse gradients; use sparse=False in "
-            "the embedding."
+            "constraints or several workers, or gradients are accumulated, got sparse gradients; "
+            "use sparse=False in the embedding."
         )
     return rows

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from apfex.constraints import Constraint
+from apfex.optimizer._shards import check_not_flat
 from apfex.strategies import (
     AdaptiveWeighting,
     EqualWeights,
@@ -21,19 +22,6 @@ from apfex.strategies import (
 
 _ONE_PASS = (AdaptiveWeighting, EqualWeights, FixedWeights, SetSampling, SmoothTchebycheff)
 """Strategies that never ask for a Gramian: one backward pass is all they need."""
-
-
-def check_processes() -> None:
-    """Refuse to train in several processes: each would decide from its own rows alone."""
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        number = torch.distributed.get_world_size()
-        if number > 1:
-            raise RuntimeError(
-                f"APFEx must run in one process, but torch.distributed has {number}: it does not "
-                "yet exchange gradients between processes (DistributedDataParallel, FSDP), so the "
-                "copies of the model would drift apart. Train in one process, without "
-                "torchrun and init_process_group."
-            )
 
 
 def check_settings(
@@ -94,10 +82,10 @@ def read_losses(losses: Tensor | Sequence[Tensor]) -> Tensor:
 
 def read_constraints(
     constraints: Constraint | Sequence[Constraint] | None, parameters: Sequence[Tensor]
-) -> list[Constraint]:
-    """The active constraints, each of a value that depends on the parameters."""
+) -> dict[int, Constraint]:
+    """The active constraints by their places, each of a value that depends on the parameters."""
     given = [constraints] if isinstance(constraints, Constraint) else list(constraints or ())
-    active = []
+    active = {}
     for position, constraint in enumerate(given):
         if not isinstance(constraint, Constraint):
             raise TypeError(
@@ -109,22 +97,25 @@ def read_constraints(
                     f"constraints[{position}].soft must depend on the parameters of the "
                     "optimizer, but it does not."
                 )
-            active.append(constraint)
+            active[position] = constraint
     return active
 
 
-def check_reach(values: Tensor, parameters: Iterable[Tensor], outputs: Tensor | None) -> None:
+def check_reach(
+    values: Tensor, parameters: Iterable[Tensor] | None, outputs: Tensor | None
+) -> None:
     """Every loss must reach the parameters, and with ``outputs`` only through those.
 
     Parameters
     ----------
     values : Tensor of shape [m]
-    parameters : iterable of Tensor
+    parameters : iterable of Tensor, or None
+        None: any leaf of the graph counts, as where the graph is of gathered copies.
     outputs : Tensor, optional
         The model's outputs, where gradients are compared in prediction space: a path that goes
         past them would be lost there.
     """
-    owned = {id(parameter) for parameter in parameters}
+    owned = None if parameters is None else {id(parameter) for parameter in parameters}
     stop = None if outputs is None else _edge(outputs)
     for position, root in enumerate(_roots(values)):
         reached, past = _walk(root, owned, stop)
@@ -135,6 +126,8 @@ def check_reach(values: Tensor, parameters: Iterable[Tensor], outputs: Tensor | 
                 "outputs, or pass the tensor that all losses are computed from."
             )
         if not reached:
+            for node in graph_nodes([values]):
+                check_not_flat(getattr(node, "variable", None))
             source = "the parameters of the optimizer" if outputs is None else "outputs"
             raise ValueError(f"losses[{position}] must depend on {source}, but it does not.")
 
@@ -253,7 +246,7 @@ def _edge(tensor: Tensor) -> tuple[Any, int]:
 
 
 def _walk(
-    root: tuple[Any, int], owned: set[int], stop: tuple[Any, int] | None
+    root: tuple[Any, int], owned: set[int] | None, stop: tuple[Any, int] | None
 ) -> tuple[bool, bool]:
     """Whether parameters (or ``stop``) are reached, and whether parameters are past ``stop``."""
     reached = past = False
@@ -269,7 +262,7 @@ def _walk(
             continue
         seen.add(node)
         variable = getattr(node, "variable", None)
-        if variable is not None and id(variable) in owned:
+        if variable is not None and (owned is None or id(variable) in owned):
             if stop is None:
                 return True, False
             past = True

@@ -13,10 +13,12 @@ import torch
 from torch import Tensor
 
 from apfex.constraints import Constraint, constraint_step
+from apfex.distributed import Workers
 from apfex.gradients import Jacobian
 from apfex.history import StepRecord
 from apfex.optimizer._accumulation import ScaledSums
 from apfex.optimizer._backward_pass import BackwardPass, Direction
+from apfex.optimizer._shards import is_sharded
 from apfex.solvers import min_norm
 from apfex.strategies import StepView, Strategy, active_min_norm, direction_length
 
@@ -55,6 +57,7 @@ def decide_step(
     active: Sequence[Constraint],
     last: Mapping[Tensor, Tensor],
     loss_scale: float | None,
+    team: Workers | None = None,
 ) -> DecidedStep:
     """Ask the strategy, then compute, blend and bend the direction.
 
@@ -72,9 +75,11 @@ def decide_step(
         What a scaler has the gradients multiplied by. The direction keeps it, as the scaler itself
         divides ``.grad``; dividing here and multiplying again would take two passes over all
         parameters, and round unless the scale is a power of two. All that is kept is without it.
+    team : Workers, optional
+        Those that have to decide the same, whatever their processors make of the last digit.
     """
     try:
-        return _computed_step(strategy, view, gradients, active, last, loss_scale or 1.0)
+        return _computed_step(strategy, view, gradients, active, last, loss_scale or 1.0, team)
     except OverflowInGradients:
         if loss_scale is None:
             raise ValueError(
@@ -92,6 +97,7 @@ def _computed_step(
     active: Sequence[Constraint],
     last: Mapping[Tensor, Tensor],
     loss_scale: float,
+    team: Workers | None,
 ) -> DecidedStep:
     decision = strategy.decide(view)
     weights = decision.weights
@@ -101,7 +107,7 @@ def _computed_step(
             f"{weights.tolist()} from {type(strategy).__name__}."
         )
     starts_window = view.history.starts_window
-    harmful = _harm(gradients, view, weights) if starts_window else None
+    harmful = _harm(gradients, view, weights, team) if starts_window else None
     rows = gradients.constraint_rows() if isinstance(gradients, BackwardPass) else None
     parameters = gradients.parameters
     direction = gradients.direction(weights)
@@ -111,7 +117,7 @@ def _computed_step(
     slack = None
     if rows is not None:
         required = torch.tensor([c.required_descent for c in active], dtype=torch.float64)
-        direction, slack = _constrained(direction, rows, required, loss_scale)
+        direction, slack = _constrained(direction, rows, required, loss_scale, team)
     norm = _length(direction) / loss_scale
     if not math.isfinite(norm):
         raise OverflowInGradients
@@ -149,9 +155,11 @@ def _blended(
     )
 
 
-def finite_gramian(gramian: Tensor, loss_scale: float | None) -> Tensor:
-    """The Gramian of the unscaled losses, in float64 on the CPU."""
-    gramian = gramian.double().cpu()
+def finite_gramian(
+    gramian: Tensor, loss_scale: float | None, team: Workers | None = None
+) -> Tensor:
+    """The Gramian of the unscaled losses, in float64 on the CPU, the same for all workers."""
+    gramian = _agreed(gramian, team)
     if loss_scale is not None:
         gramian = gramian / loss_scale**2
     if not np.isfinite(gramian.numpy()).all():
@@ -159,9 +167,15 @@ def finite_gramian(gramian: Tensor, loss_scale: float | None) -> Tensor:
     return gramian
 
 
+def _agreed(gramian: Tensor, team: Workers | None) -> Tensor:
+    gramian = gramian.double().cpu()
+    return gramian if team is None else team.first(gramian)
+
+
 def _length(direction: Direction) -> float:
     dense = [part.coalesce().values() if part.is_sparse else part for part in direction]
     lengths = [torch.linalg.vector_norm(part, dtype=torch.float64) for part in dense]
+    lengths = [one.full_tensor() if is_sharded(one) else one for one in lengths]
     return math.hypot(*torch.stack(lengths).tolist())
 
 
@@ -177,11 +191,16 @@ def _alignment(view: StepView) -> Tensor:
     return torch.tensor(mean, dtype=torch.float64)
 
 
-def _harm(gradients: BackwardPass | ScaledSums, view: StepView, weights: Tensor) -> Tensor | None:
+def _harm(
+    gradients: BackwardPass | ScaledSums,
+    view: StepView,
+    weights: Tensor,
+    team: Workers | None,
+) -> Tensor | None:
     """Whether a direction that descends at the outputs raises a loss in parameter space."""
-    if not (gradients.compares_outputs and view.has_gramian):
+    if not (gradients.compares_outputs and view.has_gramian) or gradients.is_sharded:
         return None
-    exact = gradients.parameter_gramian().double().cpu()
+    exact = _agreed(gradients.parameter_gramian(), team)
 
     def raises_one(gramian: Tensor) -> bool:
         w = weights.double()
@@ -192,7 +211,11 @@ def _harm(gradients: BackwardPass | ScaledSums, view: StepView, weights: Tensor)
 
 
 def _constrained(
-    direction: Direction, rows: Jacobian, required: Tensor, loss_scale: float
+    direction: Direction,
+    rows: Jacobian,
+    required: Tensor,
+    loss_scale: float,
+    team: Workers | None,
 ) -> tuple[Direction, Tensor]:
     """Bend a direction so that it meets the active constraints."""
     stacked = Jacobian(
@@ -201,6 +224,6 @@ def _constrained(
             for part, block in zip(direction, rows.blocks, strict=True)
         )
     )
-    step = constraint_step(stacked.gramian().double().cpu(), required)
+    step = constraint_step(_agreed(stacked.gramian(), team), required)
     added = rows.combine(step.multipliers.to(rows.blocks[0]) * loss_scale)
     return tuple(a + b for a, b in zip(direction, added, strict=True)), step.slack

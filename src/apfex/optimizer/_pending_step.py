@@ -12,6 +12,7 @@ from torch import Tensor
 from apfex.history import History, StepRecord
 from apfex.optimizer._accumulation import GradientSums
 from apfex.optimizer._backward_pass import Direction
+from apfex.optimizer._shards import is_sharded
 
 
 @final
@@ -133,7 +134,7 @@ def _apart(direction: Direction) -> Iterator[Tensor]:
     """
     places: set[int] = set()
     for part in direction:
-        if part.is_sparse:
+        if part.is_sparse or is_sharded(part):
             yield part
             continue
         place = part.untyped_storage().data_ptr()

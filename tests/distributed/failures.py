@@ -1,0 +1,204 @@
+"""Something is wrong on one worker: what each of them is told, and that nothing has changed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from tests.distributed.loops import N, adam, batch, network
+from tests.optimizer.loops import same, snapshot
+from torch import Tensor
+
+from apfex.constraints import Constraint
+from apfex.distributed import global_mean, share_batches
+from apfex.groups import make_groups
+from apfex.objectives import CrossEntropy, FairnessLoss
+from apfex.optimizer import APFEx
+from apfex.strategies import AdaptiveWeighting, ConeProjection
+
+
+class Trainer:
+    """A model in mid-training, and a step of it."""
+
+    def __init__(self, rank: int, number: int, **more: Any) -> None:
+        self.rank, self.number = rank, number
+        self.net = network()
+        self.optimizer = adam(self.net, more.pop("strategy", ConeProjection()), **more)
+        self.rows = torch.arange(N).tensor_split(number)[rank]
+
+    def scores(self, rows: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        x, y, groups, _ = batch()
+        rows = self.rows if rows is None else rows
+        return self.net(x[rows]).squeeze(1), y[rows], groups[rows]
+
+    def losses(self) -> list[Tensor]:
+        scores, y, groups = self.scores()
+        return [CrossEntropy()(scores, y), FairnessLoss("dp")(scores, y, groups)]
+
+    def step(self) -> None:
+        self.optimizer.backward(self.losses())
+        self.optimizer.step()
+
+
+def nan_in_rows(t: Trainer) -> None:
+    scores, y, groups = t.scores()
+    scores = scores + (torch.nan if t.rank == 1 else 0.0)
+    t.optimizer.backward([CrossEntropy()(scores, y), FairnessLoss("dp")(scores, y, groups)])
+
+
+def nan_in_own_loss(t: Trainer) -> None:
+    own = t.scores()[0].mean() * (torch.nan if t.rank == 1 else 1.0)
+    t.optimizer.backward([own, t.losses()[1]])
+
+
+def wrong_label(t: Trainer) -> None:
+    scores, y, _ = t.scores()
+    CrossEntropy()(scores, y + (2 if t.rank == 2 else 0))
+
+
+def skipped_batch(t: Trainer) -> None:
+    if t.rank == 0:
+        t.losses()  # of a batch that is left at that
+    t.step()
+
+
+def other_losses(t: Trainer) -> None:
+    t.optimizer.backward(t.losses()[: 1 + (t.rank == 0)])
+
+
+def no_rows(t: Trainer) -> None:
+    scores, y, _ = t.scores(torch.arange(0))
+    CrossEntropy()(scores, y)
+
+
+def no_weight(t: Trainer) -> None:
+    global_mean(t.scores()[0], torch.zeros(len(t.rows)))
+
+
+def groups_of_parts(t: Trainer) -> None:
+    scores, y, groups = t.scores()
+    FairnessLoss("dp")(scores, y, make_groups({"group": groups}))
+
+
+def kinds_of_groups(t: Trainer) -> None:
+    scores, y, groups = t.scores()
+    shares = torch.nn.functional.one_hot(groups, 5 + (t.rank == 1)).double()
+    FairnessLoss("dp")(scores, y, shares)
+
+
+def other_bounds(t: Trainer) -> None:
+    losses = t.losses()
+    t.optimizer.backward(losses, constraints=Constraint(losses[1], 0.01, value=0.1 + 0.1 * t.rank))
+
+
+def active_on_one(t: Trainer) -> None:
+    losses = t.losses()
+    t.optimizer.backward(losses, constraints=Constraint(losses[1], 0.05, value=0.1 * t.rank))
+
+
+def other_parameters(t: Trainer) -> None:
+    if t.rank == 1:
+        with torch.no_grad():
+            next(t.net.parameters()).add_(1.0)
+    t.optimizer.backward(t.losses())
+
+
+def other_settings(t: Trainer) -> None:
+    t.optimizer.seed = t.rank
+    t.optimizer.backward(t.losses())
+
+
+def too_many_micro_batches(t: Trainer) -> None:
+    for _ in range(2 if t.rank == 0 else 1):
+        t.optimizer.backward(t.losses())
+    if t.rank:
+        t.optimizer.step()
+        t.optimizer.backward(t.losses())
+
+
+def sharded_without_outputs(t: Trainer) -> None:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    sharded: Any = fully_shard(network(), mesh=init_device_mesh("cpu", (t.number,)))
+    optimizer = adam(sharded, ConeProjection())
+    x, y, groups, _ = batch()
+    scores = sharded(x[t.rows]).squeeze(1)
+    losses = [
+        CrossEntropy()(scores, y[t.rows]),
+        FairnessLoss("dp")(scores, y[t.rows], groups[t.rows]),
+    ]
+    optimizer.backward(losses)
+
+
+def flat_parameters(_: Trainer) -> None:
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    flat = FullyShardedDataParallel(network(), device_id=torch.device("cpu"))
+    APFEx(torch.optim.SGD(flat.parameters(), lr=0.1))
+
+
+FAILURES: dict[str, Callable[[Trainer], None]] = {
+    function.__name__: function
+    for function in (
+        nan_in_rows,
+        nan_in_own_loss,
+        wrong_label,
+        skipped_batch,
+        other_losses,
+        no_rows,
+        no_weight,
+        groups_of_parts,
+        kinds_of_groups,
+        other_bounds,
+        active_on_one,
+        other_parameters,
+        other_settings,
+        too_many_micro_batches,
+    )
+}
+OF_SHARDS: dict[str, Callable[[Trainer], None]] = {
+    function.__name__: function for function in (sharded_without_outputs, flat_parameters)
+}
+
+
+Told = dict[str, dict[str, Any]]
+
+
+def failures(rank: int, number: int, wanted: dict[str, Callable[[Trainer], None]]) -> Told:
+    """The error of each worker, and whether all is as before."""
+    told = {}
+    for name, fail in wanted.items():
+        accumulates = name == "too_many_micro_batches"
+        trainer = Trainer(rank, number, accumulate=accumulates, strategy=AdaptiveWeighting())
+        trainer.step()
+        if name in ("other_parameters", "other_settings", "too_many_micro_batches"):
+            trainer.step()  # up to the start of a window
+        before = snapshot(trainer.net, trainer.optimizer)
+        error = None
+        try:
+            fail(trainer)
+        except Exception as raised:
+            error = raised
+        told[name] = {
+            "type": type(error).__name__,
+            "message": str(error),
+            "unchanged": same(snapshot(trainer.net, trainer.optimizer), before),
+        }
+        dist.barrier()
+        with share_batches(dist.group.WORLD):
+            Trainer(rank, number).step()  # all are in step again
+    return told
+
+
+def dies(rank: int, number: int) -> Told:
+    """The last worker fails in code of its own, and the others wait for it."""
+    trainer = Trainer(rank, number)
+    trainer.step()
+    if rank == number - 1:
+        raise SystemExit("The disk is full.")
+    try:
+        trainer.step()
+    except Exception as error:
+        return {"dies": {"type": type(error).__name__, "message": str(error)}}
+    return {}
