@@ -83,6 +83,16 @@ def test_a_column_without_values_in_one_file_is_of_any_type(folder, tmp_path):
     assert rows_of(open_stream(folder, tmp_path))["town"].isna().iloc[-1]
 
 
+def test_the_index_of_pandas_is_no_column(tmp_path):
+    """It is the place of a row, which a sorted file would give its label away by."""
+    for place, index in enumerate(([5, 3], [0, 1])):
+        frame = pd.DataFrame({"a": [1.0, 2.0], "y": [0, 1]}, index=index)
+        frame.to_parquet(tmp_path / f"{place}.parquet", index=place == 0)
+    stream = open_stream(tmp_path, tmp_path)
+    assert stream.columns == ("a", "y")
+    assert pd.concat(list(stream.frames(stream.columns, 100)))["a"].tolist() == [1.0, 2.0] * 2
+
+
 def test_another_schema_in_the_middle_is_refused_by_file_and_column(folder, tmp_path, table):
     table.assign(age=table["age"].astype(str)).to_parquet(folder / "1.parquet")
     with pytest.raises(ValueError, match=r"string in column 'age' of .*1\.parquet .* has double"):

@@ -18,6 +18,7 @@ _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather"
 _FORMATS[".ipc"] = "ipc"
 _BUFFER = 2**16
 """Bytes of a column that are read at a time, however long a row group is."""
+_INDEX = "__index_level_"  # how pandas calls an index without a name in a file
 _CHUNK_BYTES = 2**22
 """Of a chunk, about: of wide tables fewer rows are read at a time."""
 
@@ -104,7 +105,8 @@ def open_dataset(dataset: ds.Dataset, name: str = "the dataset") -> Stream:
     schemas = [_schema(fragment) for fragment in fragments]
     for fragment, schema in zip(fragments, schemas, strict=True):
         _check_schema(schemas[0], schema, str(getattr(fragment, "path", name)), fragments[0])
-    schema = pa.unify_schemas([dataset.schema, *(s for s in schemas)])
+    schema = pa.unify_schemas([dataset.schema, *schemas]).remove_metadata()
+    schema = pa.schema([field for field in schema if not field.name.startswith(_INDEX)])
     repeated = sorted({one for one in schema.names if schema.names.count(one) > 1})
     if repeated:
         raise ValueError(f"{name} must have columns of different names, got {repeated} twice.")
@@ -114,7 +116,7 @@ def open_dataset(dataset: ds.Dataset, name: str = "the dataset") -> Stream:
         for fragment in fragments:
             yield from _read_fragment(fragment, wanted, rows)
 
-    return Stream(name, schema.remove_metadata(), read)
+    return Stream(name, schema, read)
 
 
 def _read_fragment(fragment: Any, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
@@ -170,12 +172,15 @@ def _check_schema(first: pa.Schema, found: pa.Schema, path: str, start: Any) -> 
     beside = f"beside {getattr(start, 'path', 'the first file')}"
     lacking = [name for name in first.names if name not in found.names]
     more = [name for name in found.names if name not in first.names]
+    lacking, more = ([n for n in names if not n.startswith(_INDEX)] for names in (lacking, more))
     if lacking or more:
         raise ValueError(
             f"All files of a stream must have the same columns, got {path} {beside}: missing "
             f"{lacking or 'none'}, unknown {more or 'none'}; write it again, or leave it out."
         )
     for field in first:
+        if field.name.startswith(_INDEX):
+            continue
         other = found.field(field.name).type
         if not field.type.equals(other) and pa.null() not in (field.type, other):
             raise ValueError(
