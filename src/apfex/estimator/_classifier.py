@@ -32,7 +32,7 @@ from apfex.estimator._settings import (
     read_settings,
     settings_for_rows,
 )
-from apfex.front import Features, Fitted, Front, search_front
+from apfex.front import Features, Fitted, Front, decide_by_scores, search_front
 from apfex.metrics import check_indexes
 from apfex.models import InitModel, RuleModel, thread_count, use_threads
 from apfex.persistence import StoredModel, export_onnx, save_model
@@ -447,6 +447,18 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         x, groups = self._encode(X, sensitive_features)
         with self._threads(len(x)):
             return self.classes_[self.front_.decide(x, groups, points=[self.point_])[0]]
+
+    def predict_with_margins(
+        self, X: Any, *, sensitive_features: Any = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What ``predict``, ``predict_proba`` and ``decision_function`` give, at the cost of one.
+
+        The table is encoded once, and the models run once.
+        """
+        x, groups = self._encode(X, sensitive_features)
+        with self._threads(len(x)):
+            scores, probabilities = self.front_.outputs(self.point_, x, groups)
+        return self.classes_[decide_by_scores(scores)], probabilities, scores
 
     def decide_all(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Class of each row by every point of the front, [points, n].
