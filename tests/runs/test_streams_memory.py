@@ -70,7 +70,8 @@ KILLED = textwrap.dedent("""
         print(done, flush=True)
         time.sleep(60)  # until it is killed
 
-    load_run(sys.argv[1]).predict_file(sys.argv[2], sys.argv[3], force=True, batch_size=16, progress=tell)
+    folder, new, out = sys.argv[1:]
+    load_run(folder).predict_file(new, out, force=True, batch_size=16, progress=tell)
 """)
 
 

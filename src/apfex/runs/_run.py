@@ -39,6 +39,7 @@ from apfex.runs._folder import (
 )
 from apfex.runs._predictions import PredictedFile, check_new, target_of
 from apfex.runs._streams import open_stream
+from apfex.runs._udf import RunUDF
 from apfex.runs._writers import open_writer
 
 if TYPE_CHECKING:
@@ -275,6 +276,24 @@ class Run:
             selection_rate=positive / done,
             cells_made_safe=made_safe,
         )
+
+    def udf(self, point: int | None = None) -> RunUDF:
+        """A function that decides inside an engine, such as DuckDB or Spark.
+
+        Parameters
+        ----------
+        point : int, optional
+            As for :meth:`predict`.
+
+        Returns
+        -------
+        RunUDF
+            ``register(connection)`` makes it a function of DuckDB, ``to_spark(frame)`` decides for
+            a frame of Spark, and it may be called with tables of Arrow.
+        """
+        decider = self._decider(point)
+        self._warn_of_use(decider.classifier.point_)
+        return RunUDF.of(decider)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the run: ``report.html``, ``front.json``, ``audit.json``, ``run.json``, ``model``.
