@@ -84,8 +84,15 @@ def test_every_form_can_be_written_and_read(finished, tmp_path, name):
 def test_a_failure_leaves_what_was_there(finished, tmp_path, monkeypatch):
     out = tmp_path / "out.parquet"
     out.write_text("before")
-    monkeypatch.setattr(pq, "write_table", lambda *_: pa.array([1, "x"]))
+    write, written = pq.ParquetWriter.write_table, []
+
+    def fail_at_last(self, rows):
+        written.append(len(rows))
+        return write(self, rows) if len(written) < 3 else pa.array([1, "x"])
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", fail_at_last)
     with pytest.raises(pa.ArrowInvalid):
-        load_run(finished).predict_file(rows_with(x=[1, 2]), out, force=True)
+        load_run(finished).predict_file(rows_with(x=[1, 2, 3]), out, force=True, batch_size=1)
+    assert written == [1, 1, 1]
     assert out.read_text() == "before"
     assert [path.name for path in tmp_path.iterdir()] == ["out.parquet"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,6 +21,7 @@ PREDICT_EXAMPLES = options.examples(
     "apfex predict apfex-adult new.csv",
     "apfex predict apfex-people new.parquet --point 3 --out decided.parquet",
     "apfex predict apfex-people new.csv --out - | head",
+    "apfex predict apfex-people 'new/*.parquet' --out decided.parquet",
 )
 REPORT_EXAMPLES = options.examples(
     "apfex report apfex-adult", "apfex report apfex-adult --decision decision.json"
@@ -29,11 +31,18 @@ RERUN_EXAMPLES = options.examples(
     "apfex rerun apfex-people/run.json --data moved/people.csv --out again",
 )
 _MOST_DIFFERENCES = 4
+_SECONDS = 10.0
 
 
 def predict(
     run: options.Run,
-    file: Annotated[Path, typer.Argument(help="CSV, Excel, Parquet or Arrow file.")],
+    file: Annotated[
+        list[Path],
+        typer.Argument(
+            help="CSV, Excel, Parquet or Arrow file; or several, a folder, or a pattern such as "
+            "'new/*.parquet', as one table."
+        ),
+    ],
     point: Annotated[
         int | None, typer.Option(help="Which model of the run; the chosen one by default.")
     ] = None,
@@ -41,7 +50,7 @@ def predict(
         Path | None,
         typer.Option(
             help="File to write (CSV, Parquet or Arrow), or - for stdout; FILE-predictions beside "
-            "FILE by default.",
+            "FILE, or beside the folder of several, by default.",
             metavar="FILE",
         ),
     ] = None,
@@ -53,7 +62,10 @@ def predict(
     sheet: options.Sheet = None,
     json: options.Json = False,
 ) -> None:
-    """Decide for new rows: a copy of the file with decisions, probabilities and margins."""
+    """Decide for new rows: a copy of the file with decisions, probabilities and margins.
+
+    Rows are read and written some at a time, so that a table may be larger than memory.
+    """
     from apfex.runs import load_run
 
     if json and str(out) == "-":
@@ -62,14 +74,22 @@ def predict(
     found = load_run(run)
     target = sys.stdout if str(out) == "-" else out
     done = found.predict_file(
-        file, target, point=point, prefix=prefix, force=force, encoding=encoding, sheet=sheet
+        file,
+        target,
+        point=point,
+        prefix=prefix,
+        force=force,
+        encoding=encoding,
+        sheet=sheet,
+        progress=_now_and_then(screen),
     )
     say = screen.say if done.out is not None else screen.aside
     positive = printable(found.record["words"][1], 40)
     decided, probability, margin = done.columns
+    of_files = f" of {done.files:,} files" if done.files > 1 else ""
     say(
-        f"{done.rows:,} rows decided by point {done.point}: {100 * done.selection_rate:.1f}% "
-        f"{positive}"
+        f"{done.rows:,} rows{of_files} decided by point {done.point}: "
+        f"{100 * done.selection_rate:.1f}% {positive}"
     )
     say(
         f"Columns added: {decided}; {probability} of “{positive}”, calibrated; {margin}, above 0 "
@@ -82,6 +102,20 @@ def predict(
             "each was written with an apostrophe before it, so that no spreadsheet runs it."
         )
     screen.finish({"run": str(found.folder), **asdict(done)})
+
+
+def _now_and_then(screen: Screen) -> Callable[[int, int | None], None]:
+    """Tell how far it is, when some time has passed since the last line."""
+    last = time.monotonic()
+
+    def tell(done: int, total: int | None) -> None:
+        nonlocal last
+        if time.monotonic() - last < _SECONDS:
+            return
+        last = time.monotonic()
+        screen.aside(f"{done:,}{'' if total is None else f' of {total:,}'} rows decided ...")
+
+    return tell
 
 
 def report(

@@ -41,6 +41,7 @@ from apfex.front import (
     Rows,
     SearchSettings,
     StreamedRows,
+    decide_by_scores,
     search_front,
     search_streamed_front,
 )
@@ -497,6 +498,18 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         x, groups = self._encode(X, sensitive_features)
         with self._threads(len(x)):
             return self.classes_[self.front_.decide(x, groups, points=[self.point_])[0]]
+
+    def predict_with_margins(
+        self, X: Any, *, sensitive_features: Any = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What ``predict``, ``predict_proba`` and ``decision_function`` give, at the cost of one.
+
+        The table is encoded once, and the models run once.
+        """
+        x, groups = self._encode(X, sensitive_features)
+        with self._threads(len(x)):
+            scores, probabilities = self.front_.outputs(self.point_, x, groups)
+        return self.classes_[decide_by_scores(scores)], probabilities, scores
 
     def decide_all(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Class of each row by every point of the front, [points, n].

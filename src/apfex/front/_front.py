@@ -147,6 +147,21 @@ class Front(Sequence[Point]):
         found = probabilities_in_chunks(used.module, x, groups, self.dtype)
         return (found if used.calibration is None else calibrate(found, used.calibration)).numpy()
 
+    def outputs(
+        self, point: int, x: Tensor, groups: Tensor | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What :meth:`scores` and :meth:`probabilities` give, by one run of the models.
+
+        Parameters
+        ----------
+        point, x, groups
+            As for :meth:`scores`.
+        """
+        used = self[point]
+        scores, found = outputs_in_chunks(used.module, x, groups, self.dtype)
+        calibrated = found if used.calibration is None else calibrate(found, used.calibration)
+        return scores, calibrated.numpy()
+
     def decide(
         self, x: Tensor, groups: Tensor | None = None, *, points: Sequence[int] | None = None
     ) -> np.ndarray:
@@ -167,7 +182,9 @@ class Front(Sequence[Point]):
         places = range(len(self)) if points is None else points
         models = [self[place].module for place in places]
         parts = score_in_chunks(models, x, groups, self.dtype)
-        return np.concatenate([np.stack([*map(_decide, scores)]) for scores in parts], axis=1)
+        return np.concatenate(
+            [np.stack([*map(decide_by_scores, scores)]) for scores in parts], axis=1
+        )
 
     def choose(
         self,
@@ -332,8 +349,7 @@ def score_in_chunks(
     models: Sequence[nn.Module], x: Tensor, groups: Tensor | None, dtype: torch.dtype
 ) -> Iterator[list[np.ndarray]]:
     """Scores of every model, [n] or [n, c], a chunk of rows at a time."""
-    parts = [part.split(_CHUNK) for part in ((x,) if groups is None else (x, groups))]
-    for rows, *codes in zip(*parts, strict=True):
+    for rows, *codes in _chunks(x, groups):
         with torch.no_grad():
             scores = score_together(models, rows.to(dtype), *codes)
             yield [(one.squeeze(1) if one.ndim == 2 else one).numpy() for one in scores]
@@ -344,18 +360,50 @@ def probabilities_in_chunks(
 ) -> Tensor:
     """Probabilities of the label [n, c] by a model, float64; those of scores are not calibrated."""
     if isinstance(model, RuleModel | InitModel):
-        parts = [part.split(_CHUNK) for part in ((x,) if groups is None else (x, groups))]
         with torch.no_grad():
             found = [
                 model.label_probabilities(rows.to(dtype), *codes)
-                for rows, *codes in zip(*parts, strict=True)
+                for rows, *codes in _chunks(x, groups)
             ]
         return torch.cat(found).double()
     parts = score_in_chunks([model], x, groups, dtype)
-    scores = torch.from_numpy(np.concatenate([scores for (scores,) in parts])).double()
-    if scores.ndim == 1:
-        scores = torch.stack([torch.zeros_like(scores), scores], 1)
-    return torch.softmax(scores, 1)
+    return _probabilities(np.concatenate([scores for (scores,) in parts]))
+
+
+def outputs_in_chunks(
+    model: nn.Module, x: Tensor, groups: Tensor | None, dtype: torch.dtype
+) -> tuple[np.ndarray, Tensor]:
+    """Scores [n] or [n, c] and probabilities of the label [n, c]; the models below run once."""
+    if not isinstance(model, RuleModel):
+        scores = np.concatenate([one for (one,) in score_in_chunks([model], x, groups, dtype)])
+        if isinstance(model, InitModel):
+            return scores, probabilities_in_chunks(model, x, groups, dtype)
+        return scores, _probabilities(scores)
+    scored, found = [], []
+    with torch.no_grad():
+        for rows, *codes in _chunks(x, groups):
+            joint: Any = _Evaluated(model.joint(rows.to(dtype)))
+            known = RuleModel(joint, model.rule)
+            scored.append(known(rows, *codes))
+            found.append(known.label_probabilities(rows, *codes))
+    scores = torch.cat(scored)
+    return (scores.squeeze(1) if scores.shape[1] == 1 else scores).numpy(), torch.cat(
+        found
+    ).double()
+
+
+def _chunks(x: Tensor, groups: Tensor | None) -> Iterator[tuple[Tensor, ...]]:
+    """Rows, and their groups where these are known, so many at a time."""
+    parts = [part.split(_CHUNK) for part in ((x,) if groups is None else (x, groups))]
+    return zip(*parts, strict=True)
+
+
+def _probabilities(scores: np.ndarray) -> Tensor:
+    """Probabilities [n, c] by scores."""
+    found = torch.from_numpy(scores).double()
+    if found.ndim == 1:
+        found = torch.stack([torch.zeros_like(found), found], 1)
+    return torch.softmax(found, 1)
 
 
 def score_together(
@@ -403,7 +451,7 @@ def score_together(
     return scores
 
 
-def _decide(scores: np.ndarray) -> np.ndarray:
+def decide_by_scores(scores: np.ndarray) -> np.ndarray:
     """Codes of classes [n], by scores of the second of two classes [n] or of each class [n, c]."""
     return (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(1)
 

@@ -23,7 +23,15 @@ from apfex.relaxations import ccr_step
 
 
 class UnseenGroupWarning(UserWarning):
-    """Rows fall into a cell that did not occur when the groups were made; their code is -1."""
+    """Rows fall into a cell that did not occur when the groups were made; their code is -1.
+
+    Attributes
+    ----------
+    rows : int
+        How many.
+    """
+
+    rows: int = 0
 
 
 @final
@@ -176,12 +184,12 @@ class Groups:
         unseen = np.flatnonzero(codes < 0)
         if unseen.size:
             example = ", ".join(f"{name}={show(c.iloc[unseen[0]])}" for name, c in columns.items())
-            warnings.warn(
+            told = UnseenGroupWarning(
                 f"{unseen.size} of {codes.size} rows fall into a group that did not occur when "
-                f"the groups were made, for example '{example}'; their code is -1.",
-                UnseenGroupWarning,
-                stacklevel=3,
+                f"the groups were made, for example '{example}'; their code is -1."
             )
+            told.rows = int(unseen.size)
+            warnings.warn(told, stacklevel=3)
 
 
 def make_groups(sensitive_features: Any) -> Groups:

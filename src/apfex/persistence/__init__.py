@@ -5,7 +5,7 @@ Files and folders come first; :func:`save_model` and :func:`load_model` store a 
 """
 
 from apfex.persistence._bundle import Bundle, read_bundle, write_bundle
-from apfex.persistence._files import write_bytes_atomically, write_text_atomically
+from apfex.persistence._files import new_file, write_bytes_atomically, write_text_atomically
 from apfex.persistence._json import read_json, write_json
 from apfex.persistence._load import CorruptModelError, load_model
 from apfex.persistence._onnx import export_onnx

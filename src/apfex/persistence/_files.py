@@ -71,13 +71,35 @@ def write_bytes_atomically(path: str | os.PathLike[str], data: bytes) -> Path:
     ...     list(write_bytes_atomically(Path(folder) / "numbers", bytes([1, 2])).read_bytes())
     [1, 2]
     """
+    with new_file(path) as draft:
+        write_synced(draft, data)
+    return Path(path).resolve()
+
+
+@contextmanager
+def new_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A draft to write in parts, which becomes the file at the end, and goes where that fails.
+
+    A process that is killed on the way leaves the draft, a hidden file beside, and what was there.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with new_file(Path(folder) / "note.txt") as draft:
+    ...         _ = draft.write_text("hello")
+    ...     (Path(folder) / "note.txt").read_text()
+    'hello'
+    """
     target = Path(path).resolve()  # a link stays one
     with _telling(target):
         if target.is_dir():
             raise IsADirectoryError("there is a folder of this name")
         draft = _beside(target, "tmp")
         try:
-            write_synced(draft, data)
+            yield draft
+            with draft.open("rb+") as file:
+                os.fsync(file.fileno())
             if target.exists():
                 draft.chmod(stat.S_IMODE(target.stat().st_mode))
             draft.replace(target)
@@ -86,7 +108,6 @@ def write_bytes_atomically(path: str | os.PathLike[str], data: bytes) -> Path:
                 draft.unlink(missing_ok=True)
             raise
         _sync_folder(target.parent)
-    return target
 
 
 def write_synced(path: Path, data: bytes) -> None:

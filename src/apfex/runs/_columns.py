@@ -15,13 +15,14 @@ import numpy as np
 from apfex.plain import printable
 from apfex.runs._dates import is_date, to_days
 from apfex.runs._errors import RunError, RunWarning, hint, listed, named, nearest
+from apfex.runs._tables import Table, to_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from apfex.groups import Groups
     from apfex.runs._settings import TableSettings
-    from apfex.runs._tables import Table
 
 FeatureType = Literal["number", "text", "boolean", "date"]
 _MANY_NUMBERS = 20
@@ -122,38 +123,44 @@ def check_features(X: pd.DataFrame, table: str) -> pd.DataFrame:
     return X
 
 
-def read_features(table: Table, types: Mapping[str, str]) -> pd.DataFrame:
-    """The features of a run in new rows, if they hold what they held in training.
-
-    Other columns, the sensitive ones too, are not needed.
-    """
-    lacking = [name for name in types if name not in table.columns]
+def check_lacking(columns: Sequence[str], types: Mapping[str, str], table: str) -> None:
+    """Refuse new rows without some feature of a run; others, the sensitive too, are not needed."""
+    lacking = [name for name in types if name not in columns]
     if lacking:
-        near = nearest(lacking[0], [name for name in table.columns if name not in types])
+        near = nearest(lacking[0], [name for name in columns if name not in types])
         hint = f"; is '{near}' meant to be {lacking[0]}?" if near else "."
         raise RunError(
-            f"{table.name} lacks columns of the run: {listed(lacking)}{hint}",
+            f"{table} lacks columns of the run: {listed(lacking)}{hint}",
             found=tuple(lacking),
             suggestion=near,
         )
-    X = table.read(list(types), text=[name for name, kind in types.items() if kind == "text"])
+
+
+def to_features(rows: pa.Table, types: Mapping[str, str], table: str) -> pd.DataFrame:
+    """The features of a run in new rows, if they hold what they held in training."""
+    text = [name for name, kind in types.items() if kind == "text"]
+    X = to_pandas(rows.select(list(types)), text)
+    for name, column in X.items():
+        check_kind(column, types[str(name)], table)
+    return check_features(_with_days(X, types), table)
+
+
+def check_kind(column: pd.Series, wanted: str, table: str) -> None:
+    """Refuse a column of new rows that does not hold what it held in training."""
     words = {
         "number": "numbers",
         "text": "text",
         "boolean": "true and false",
         "date": "dates such as 2024-01-31",
     }
-    for name, column in X.items():
-        wanted = types[name]
-        fits = is_date(column) if wanted == "date" else _feature_type(column) == wanted
-        if column.count() and not fits:
-            example = printable(_example(column, wanted), 40)
-            raise RunError(
-                f"{table.name}: {name} must hold {words[wanted]} as it did in the run, got "
-                f"'{example}'.",
-                found=example,
-            )
-    return check_features(_with_days(X, types), table.name)
+    fits = is_date(column) if wanted == "date" else _feature_type(column) == wanted
+    if column.count() and not fits:
+        example = printable(_example(column, wanted), 40)
+        raise RunError(
+            f"{table}: {column.name} must hold {words[wanted]} as it did in the run, got "
+            f"'{example}'.",
+            found=example,
+        )
 
 
 def read_groups(

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, final
+from typing import IO, TYPE_CHECKING, Any, final
 
 from apfex.engines import NO_VALUE, separator_of
 from apfex.runs._errors import RunError, hint
@@ -27,6 +27,8 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 _SAMPLE = 200
+_BLOCK = 1 << 22
+"""Bytes that are read at a time where a file is read in parts."""
 _COMMA, _DOT = re.compile(r"-?\d+,\d+"), re.compile(r"-?\d+\.\d+")
 
 
@@ -90,7 +92,7 @@ def _count_quotes(path: Path, encoding: str) -> int:
         return sum(part.count('"') for part in iter(lambda: stream.read(1 << 20), ""))
 
 
-def _check_quotes(path: Path, dialect: Dialect) -> None:
+def check_quotes(path: Path, dialect: Dialect) -> None:
     """Refuse a quote that is never closed: all rows after it would be one cell.
 
     An odd number of quotes says that there may be one; the rows are then looked at one by one.
@@ -121,7 +123,7 @@ def read_csv(
     """
     import pyarrow as pa
 
-    _check_quotes(path, dialect)
+    check_quotes(path, dialect)
     missing = () if verbatim else NO_VALUE
     types = {name: pa.string() for name in columns if name in text}
     table = _parse_csv(path, dialect, columns, types, missing)
@@ -133,6 +135,20 @@ def read_csv(
     return table
 
 
+def stream_csv(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
+    """All cells as they stand, as text, some rows at a time: memory does not grow with the file."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    with _open_text(path, dialect.encoding) as stream:
+        if len(list(islice(stream, 2))) < 2:  # names alone, which Arrow cannot read without an end
+            return
+    types = dict.fromkeys(dialect.columns, pa.string())
+    options = _csv_options(dialect, dialect.columns, types, (), block_size=_BLOCK)
+    with _reading_csv(path, dialect):
+        yield from csv.open_csv(str(path), *options)
+
+
 def _parse_csv(
     path: Path,
     dialect: Dialect,
@@ -140,26 +156,45 @@ def _parse_csv(
     types: Mapping[str, pa.DataType],
     missing: Sequence[str],
 ) -> pa.Table:
-    import pyarrow as pa
     from pyarrow import csv
 
+    with _reading_csv(path, dialect):
+        return csv.read_csv(str(path), *_csv_options(dialect, columns, types, missing))
+
+
+def _csv_options(
+    dialect: Dialect,
+    columns: Sequence[str],
+    types: Mapping[str, pa.DataType],
+    missing: Sequence[str],
+    block_size: int | None = None,
+) -> tuple[Any, Any, Any]:
+    from pyarrow import csv
+
+    return (
+        csv.ReadOptions(
+            column_names=list(dialect.columns),
+            skip_rows_after_names=1,
+            encoding="utf8" if dialect.encoding.startswith("utf-8") else dialect.encoding,
+            block_size=block_size,
+        ),
+        csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
+        csv.ConvertOptions(
+            include_columns=list(columns),
+            column_types=dict(types),
+            null_values=list(missing),
+            strings_can_be_null=bool(missing),
+            decimal_point=dialect.decimal,
+        ),
+    )
+
+
+@contextmanager
+def _reading_csv(path: Path, dialect: Dialect) -> Iterator[None]:
+    import pyarrow as pa
+
     try:
-        return csv.read_csv(
-            str(path),
-            csv.ReadOptions(
-                column_names=list(dialect.columns),
-                skip_rows_after_names=1,
-                encoding="utf8" if dialect.encoding.startswith("utf-8") else dialect.encoding,
-            ),
-            csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
-            csv.ConvertOptions(
-                include_columns=list(columns),
-                column_types=dict(types),
-                null_values=list(missing),
-                strings_can_be_null=bool(missing),
-                decimal_point=dialect.decimal,
-            ),
-        )
+        yield
     except UnicodeError as error:
         raise _unreadable(path, dialect.encoding, error) from error
     except (pa.ArrowInvalid, OSError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,10 +15,10 @@ import numpy as np
 
 from apfex.plain import printable
 from apfex.runs._audit import AuditRun, load_audit
-from apfex.runs._columns import group_columns, read_features, read_groups
 from apfex.runs._conclusion import Conclusion
 from apfex.runs._data import RunData
-from apfex.runs._errors import RunError, RunWarning, hint, listed
+from apfex.runs._decider import NAMES, Decider, one_warning_of_unseen
+from apfex.runs._errors import RunError, RunWarning, hint
 from apfex.runs._folder import (
     AUDIT,
     DECISION,
@@ -37,8 +37,10 @@ from apfex.runs._folder import (
     report_path,
     run_id,
 )
-from apfex.runs._predictions import PredictedFile, check_new, target_of, write_rows
-from apfex.runs._tables import Table, open_table
+from apfex.runs._predictions import PredictedFile, check_new, target_of
+from apfex.runs._streams import open_stream
+from apfex.runs._udf import RunUDF
+from apfex.runs._writers import open_writer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -164,9 +166,11 @@ class Run:
 
         Parameters
         ----------
-        rows : file, or frame of pandas or polars
+        rows : file, folder, pattern, several of these, frame or Arrow stream
             With the features of the run; sensitive columns are only needed where the run has
-            ``include_sensitive`` or ``group_thresholds``.
+            ``include_sensitive`` or ``group_thresholds``. ``new/*.parquet`` are all files that
+            match, in the order of their names; a frame is one of pandas or polars; an Arrow
+            stream is anything with ``__arrow_c_stream__``, such as a relation of DuckDB.
         point : int, optional
             Point of the front; the one that was chosen by default, also where the run was signed
             for another one: a warning then says so.
@@ -185,10 +189,16 @@ class Run:
         """
         import pandas as pd
 
-        classifier = self._at(point)
-        decided = self._decide(classifier, open_table(rows, encoding, sheet))
+        decider = self._decider(point)
+        stream = open_stream(rows, encoding, sheet)
+        decider.check(stream.columns, stream.name)
+        self._warn_of_use(decider.classifier.point_)
+        with one_warning_of_unseen():
+            batches = stream.batches(stream.part_rows(None), [*decider.columns])
+            found = [decider.decide_batch(batch, stream.decimal) for batch in batches]
+        columns = {name: np.concatenate([part[name] for part in found]) for name in NAMES}
         index = rows.index if isinstance(rows, pd.DataFrame) else None
-        return pd.DataFrame(decided, index=index)
+        return pd.DataFrame(columns, index=index)
 
     def predict_file(
         self,
@@ -200,20 +210,29 @@ class Run:
         force: bool = False,
         encoding: str | None = None,
         sheet: str | None = None,
+        batch_size: int | None = None,
+        progress: Callable[[int, int | None], None] | None = None,
     ) -> PredictedFile:
         """Write a copy of a table with the columns of :meth:`predict` in every row.
+
+        Rows are read, decided and written some at a time, so that memory does not grow with them.
 
         Parameters
         ----------
         rows, point, encoding, sheet
             As for :meth:`predict`.
         out : file or stream, optional
-            The ending says the form; a stream gets CSV. By default the name of the file with
-            ``-predictions``, beside it; CSV for an Excel file.
+            The ending says the form; a stream gets CSV. By default the name of the file, or of
+            the folder of several, with ``-predictions``, beside it; CSV for an Excel file. The
+            file appears when it is whole, or not at all.
         prefix : str
             Before the names of the new columns, where the table has such columns already.
         force : bool
             Whether a file that is there is replaced.
+        batch_size : int, optional
+            Rows at a time; 65,536 by default, fewer of a wide table.
+        progress : callable, optional
+            Told after each part how many rows are done, and of how many, where that is known.
 
         Returns
         -------
@@ -222,24 +241,59 @@ class Run:
         Notes
         -----
         Cells of CSV stay as they stand, but text that a spreadsheet would run gets an apostrophe
-        before it.
+        before it. Files that are read as one must have the same columns; decisions are those of
+        :meth:`predict` to the last bit (networks may round the last digit otherwise where
+        ``batch_size`` is no multiple of 16,384).
         """
-        classifier = self._at(point)
-        table = open_table(rows, encoding, sheet)
-        target = target_of(out, table, force)
-        names = (f"{prefix}prediction", f"{prefix}probability", f"{prefix}decision_margin")
-        check_new(table, names)
-        decided = dict(zip(names, self._decide(classifier, table).values(), strict=True))
-        made_safe = write_rows(table, decided, target)
-        is_positive = decided[names[0]] == self.record["words"][1]
+        if batch_size is not None and batch_size < 1:
+            raise RunError(
+                f"{hint('batch_size')} must be at least 1, got {batch_size}.", found=batch_size
+            )
+        decider = self._decider(point)
+        stream = open_stream(rows, encoding, sheet)
+        target = target_of(out, stream, force)
+        names = [f"{prefix}{name}" for name in NAMES]
+        check_new(stream, names)
+        decider.check(stream.columns, stream.name)
+        self._warn_of_use(decider.classifier.point_)
+        n, total = stream.part_rows(batch_size), stream.count()
+        done = positive = made_safe = 0
+        with one_warning_of_unseen(), open_writer(target, stream, names, n) as writer:
+            for batch in stream.batches(n):
+                decided = decider.decide_batch(batch, stream.decimal)
+                added = dict(zip(names, decided.values(), strict=True))
+                made_safe += writer.write(batch.rows, added)
+                done += len(batch.rows)
+                positive += int((added[names[0]] == self.record["words"][1]).sum())
+                if progress is not None:
+                    progress(done, total)
         return PredictedFile(
             out=target if isinstance(target, Path) else None,
-            rows=len(is_positive),
-            point=classifier.point_,
-            columns=names,
-            selection_rate=float(is_positive.mean()),
+            rows=done,
+            files=len(stream.parts),
+            point=decider.classifier.point_,
+            columns=(names[0], names[1], names[2]),
+            selection_rate=positive / done,
             cells_made_safe=made_safe,
         )
+
+    def udf(self, point: int | None = None) -> RunUDF:
+        """A function that decides inside an engine, such as DuckDB or Spark.
+
+        Parameters
+        ----------
+        point : int, optional
+            As for :meth:`predict`.
+
+        Returns
+        -------
+        RunUDF
+            ``register(connection)`` makes it a function of DuckDB, ``to_spark(frame)`` decides for
+            a frame of Spark, and it may be called with tables of Arrow.
+        """
+        decider = self._decider(point)
+        self._warn_of_use(decider.classifier.point_)
+        return RunUDF.of(decider)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the run: ``report.html``, ``front.json``, ``audit.json``, ``run.json``, ``model``.
@@ -271,17 +325,10 @@ class Run:
         write_front_page(described, draft / REPORT)
         write_json(draft / RUN, self.record)
 
-    def _decide(self, classifier: APFExClassifier, table: Table) -> dict[str, np.ndarray]:
-        X = read_features(table, self.record["features"])
-        self._warn_of_use(classifier.point_)
-        given = {"sensitive_features": self._read_groups(table)} if self._needs_groups else {}
-        words = dict(zip(self.record["classes"], self.record["words"], strict=True))
-        decided = [words[label] for label in classifier.predict(X, **given).tolist()]
-        return {
-            "prediction": np.array(decided),
-            "probability": classifier.predict_proba(X, **given)[:, -1],
-            "decision_margin": classifier.decision_function(X, **given),
-        }
+    def _decider(self, point: int | None) -> Decider:
+        """A point with all that it needs to decide for new rows."""
+        given = self.record["settings"].get("bins")
+        return Decider(self._at(point), self.record["features"], self.record["words"], given)
 
     def _warn_of_use(self, point: int) -> None:
         """Warn of a run whose decisions nobody should use as they are, or not at this point."""
@@ -290,9 +337,9 @@ class Run:
                 f"{self._home} was stopped before its models were measured on the test rows: "
                 "nobody knows how well, and how fairly, they decide."
             )
-            warnings.warn(RunWarning(said), stacklevel=4)
+            warnings.warn(RunWarning(said), stacklevel=3)
         elif self.record.get("conclusion", {}).get("code") == "no_usable_model":
-            warnings.warn(RunWarning(self.record["conclusion"]["text"]), stacklevel=4)
+            warnings.warn(RunWarning(self.record["conclusion"]["text"]), stacklevel=3)
         if self.is_finished:
             self._warn_of_signature(point)
 
@@ -304,7 +351,7 @@ class Run:
             signed = self.decision
         except ValueError as error:
             said = f"{self.folder / DECISION} is no decision on this run: {error}"
-            warnings.warn(RunWarning(said), stacklevel=5)
+            warnings.warn(RunWarning(said), stacklevel=4)
             return
         if signed is not None and signed["point"] != point:
             said = (
@@ -312,23 +359,7 @@ class Run:
                 f"{printable(signed['name'], 80)} on {signed['date']}), but point {point} decides "
                 f"here, for which nobody signed. To use the signed one: {hint('point')}"
             )
-            warnings.warn(RunWarning(said, point=signed["point"], found=signed), stacklevel=5)
-
-    @property
-    def _needs_groups(self) -> bool:
-        return bool(self.record["settings"].get("group_thresholds"))
-
-    def _read_groups(self, table: Table) -> dict[str, pd.Index]:
-        """Sensitive columns of new rows, where decisions depend on them."""
-        names = list(self.data.groups.levels)
-        lacking = [name for name in names if name not in table.columns]
-        if lacking:
-            raise RunError(
-                f"{table.name} lacks the sensitive columns {listed(lacking)}: this run decides by "
-                f"the group of each row ({hint('group_thresholds')}).",
-                found=tuple(lacking),
-            )
-        return group_columns(read_groups(table.read(names), self.record["settings"]["bins"]))
+            warnings.warn(RunWarning(said, point=signed["point"], found=signed), stacklevel=4)
 
     def _at(self, point: int | None) -> APFExClassifier:
         if point is None:

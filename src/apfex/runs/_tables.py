@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, final
@@ -27,6 +27,7 @@ ENDINGS: dict[str, FileFormat] = {
     **dict.fromkeys((".arrow", ".feather", ".ipc"), "arrow"),
 }
 _EXCEL = [ending for ending, form in ENDINGS.items() if form == "excel"]
+_BUFFER = 1 << 20
 _INDEX = "__index_level_"  # how pandas calls an index without a name in a file
 
 
@@ -95,7 +96,7 @@ class Table:
         Rows are numbered from 0.
         """
         wanted = list(self.columns if columns is None else columns)
-        return _to_pandas(self._read(wanted, text), text)
+        return to_pandas(self._read(wanted, text), text)
 
     def read_verbatim(self) -> pd.DataFrame:
         """All columns as they stand: cells of CSV are text, also the empty ones."""
@@ -147,12 +148,17 @@ def open_table(source: Any, encoding: str | None = None, sheet: str | None = Non
     if sheet is not None and not is_excel:
         raise RunError(f"{hint('sheet')} is for Excel files, got '{sheet}'.", found=sheet)
     table = _open_file(Path(source), encoding, sheet) if is_file else _open_frame(source)
-    repeated = sorted(name for name, count in Counter(table.columns).items() if count > 1)
+    check_names(table.columns, table.name)
+    return table
+
+
+def check_names(columns: Sequence[str], name: str) -> None:
+    """Refuse a table in which a name stands for two columns."""
+    repeated = sorted(column for column, count in Counter(columns).items() if count > 1)
     if repeated:
         raise RunError(
-            f"{table.name} has two columns named '{repeated[0]}'; rename one.", found=repeated[0]
+            f"{name} has two columns named '{repeated[0]}'; rename one.", found=repeated[0]
         )
-    return table
 
 
 def format_of(path: Path) -> FileFormat:
@@ -246,6 +252,45 @@ def _read_stored(path: Path, format: FileFormat, columns: Sequence[str]) -> pa.T
         raise RunError(f"{path} cannot be read: {first_line(error)}") from error
 
 
+def stored_schema(table: Table) -> pa.Schema:
+    """Columns and types of a Parquet or Arrow file, or of a frame."""
+    import pyarrow as pa
+
+    if table.rows is not None:
+        return table.rows.schema
+    assert table.path is not None
+    whole = _schema(table.path, table.format)
+    return pa.schema([whole.field(name) for name in table.columns], whole.metadata)
+
+
+def stream_stored(
+    path: Path, format: FileFormat, columns: Sequence[str], rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Some columns of a Parquet or Arrow file, some rows at a time."""
+    import pyarrow as pa
+
+    try:
+        if format == "arrow":
+            for batch in _arrow_batches(_open_arrow(path)):
+                yield batch.select(list(columns))
+            return
+        import pyarrow.parquet as pq
+
+        # Without a buffer all bytes of a column in a row group, which may be the file, are held.
+        file = pq.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False)
+        yield from file.iter_batches(batch_size=rows, columns=list(columns))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise RunError(f"{path} cannot be read: {first_line(error)}") from error
+
+
+def _arrow_batches(reader: Any) -> Iterator[pa.RecordBatch]:
+    if not hasattr(reader, "num_record_batches"):
+        yield from reader
+        return
+    for place in range(reader.num_record_batches):
+        yield reader.get_batch(place)
+
+
 def _schema(path: Path, format: FileFormat) -> Any:
     if format == "arrow":
         return _open_arrow(path).schema
@@ -265,9 +310,18 @@ def _open_arrow(path: Path) -> Any:
         return pa.ipc.open_stream(source)
 
 
-def _to_pandas(table: pa.Table, text: Collection[str] = ()) -> pd.DataFrame:
-    """A frame; text comes as categories, which takes little room however many rows there are."""
+def to_pandas(table: pa.Table, text: Collection[str] = ()) -> pd.DataFrame:
+    """A frame; text comes as categories, which takes little room however many rows there are.
+
+    A value in a column of ``text`` becomes the same text whatever its neighbours are: pandas alone
+    would write a whole number beside a missing one as 1.0, and midnights without their time.
+    """
     import pyarrow as pa
+
+    for name in text:
+        place, type = table.schema.get_field_index(name), table.schema.field(name).type
+        if pa.types.is_integer(type) or pa.types.is_temporal(type):
+            table = table.set_column(place, name, table[name].cast(pa.string()))
 
     words = [
         field.name

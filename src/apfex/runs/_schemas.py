@@ -1,0 +1,128 @@
+"""Files with the same columns: one schema for all, or an error that names file and column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from apfex.plain import printable
+from apfex.runs._csv import first_line
+from apfex.runs._errors import RunError, nearest
+from apfex.runs._tables import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def common_schema(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
+    """Columns of all files, in the order of the first.
+
+    Parameters
+    ----------
+    schemas : sequence of (str, Schema)
+        With the names of the files.
+
+    Returns
+    -------
+    pyarrow.Schema
+        Whole numbers in one file and others in the next are numbers, a column without any type has
+        that of the others; anything else that differs is an error.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> one, two = pa.schema([("n", pa.int64())]), pa.schema([("n", pa.float64())])
+    >>> common_schema([("a", one), ("b", two)])
+    n: double
+    """
+    import pyarrow as pa
+
+    first, schema = schemas[0]
+    types = dict(zip(schema.names, schema.types, strict=True))
+    known_from = dict.fromkeys(types, first)
+    for file, other in schemas[1:]:
+        _check_columns(first, list(types), file, other.names)
+        for name in types:
+            found = other.field(name).type
+            common = _common_type(types[name], found)
+            if common is None:
+                raise RunError(
+                    f"{file}: {printable(name)} is {found}, but {types[name]} in "
+                    f"{known_from[name]}; write all files with one type.",
+                    found=name,
+                )
+            if common != types[name]:
+                types[name], known_from[name] = common, file
+    alone = len(schemas) == 1
+    return pa.schema(list(types.items()), schema.metadata if alone else None)
+
+
+def _check_columns(first: str, known: Sequence[str], file: str, found: Sequence[str]) -> None:
+    lacking = [name for name in known if name not in found]
+    more = [name for name in found if name not in known]
+    if lacking:
+        near = nearest(lacking[0], more)
+        hint = f"; is '{printable(near)}' meant to be {lacking[0]}?" if near else "."
+        raise RunError(
+            f"{file} lacks the column {printable(lacking[0])}, which {first} has{hint}",
+            found=lacking[0],
+            suggestion=near,
+        )
+    if more:
+        raise RunError(
+            f"{file} has a column {printable(more[0])}, which {first} lacks; files that are read "
+            "as one table must have the same columns.",
+            found=more[0],
+        )
+
+
+def _common_type(one: pa.DataType, two: pa.DataType) -> pa.DataType | None:
+    """The type that holds the values of both; None where there is none, as for text and numbers."""
+    import pyarrow as pa
+
+    if one == two:
+        return one
+    one, two = (t.value_type if pa.types.is_dictionary(t) else t for t in (one, two))
+    if any(map(pa.types.is_binary, (one, two))) and one != two:
+        return None
+    try:
+        parts = [pa.schema([("x", type)]) for type in (one, two)]
+        return pa.unify_schemas(parts, promote_options="permissive").field("x").type
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        return None
+
+
+def to_schema(rows: pa.Table, schema: pa.Schema, file: str) -> pa.Table:
+    """Rows of a file with the columns and types of all files."""
+    import pyarrow as pa
+
+    columns = []
+    for field in schema:
+        column = rows[field.name]
+        try:
+            columns.append(column if column.type == field.type else column.cast(field.type))
+        except pa.ArrowInvalid as error:
+            raise RunError(
+                f"{file}: {printable(field.name)} cannot be read as {field.type}, which it is in "
+                f"other files: {first_line(error)}",
+                found=field.name,
+            ) from error
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def common_decimal(tables: Sequence[Table]) -> list[Table]:
+    """CSV files with one decimal mark: a comma where one of them has that."""
+    comma = next((t for t in tables if t.dialect is not None and t.dialect.decimal == ","), None)
+    if comma is None:
+        return list(tables)
+    found = []
+    for table in tables:
+        assert table.dialect is not None  # files of one form
+        if table.dialect.separator == ",":
+            raise RunError(
+                f"{table.name} has commas between cells, but {comma.name} has them in numbers; "
+                "write all files in one form."
+            )
+        found.append(replace(table, dialect=replace(table.dialect, decimal=",")))
+    return found
