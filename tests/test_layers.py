@@ -12,7 +12,7 @@ import apfex
 SOURCE = Path(apfex.__file__).parent
 PLAIN = {"plain"}
 """Below everything."""
-FOUNDATION = {"clusters", "relaxations", "solvers", "tables", *PLAIN}
+FOUNDATION = {"clusters", "relaxations", "solvers", "streams", "tables", *PLAIN}
 """Below all others; they know nothing of fairness or of each other."""
 ROOMS = [
     "groups",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -32,10 +33,21 @@ from apfex.estimator._settings import (
     read_settings,
     settings_for_rows,
 )
-from apfex.front import Features, Fitted, Front, search_front
+from apfex.estimator._stream_inputs import OpenedStream, read_streaming
+from apfex.front import (
+    Features,
+    Fitted,
+    Front,
+    Rows,
+    SearchSettings,
+    StreamedRows,
+    search_front,
+    search_streamed_front,
+)
 from apfex.metrics import check_indexes
 from apfex.models import InitModel, RuleModel, thread_count, use_threads
 from apfex.persistence import StoredModel, export_onnx, save_model
+from apfex.streams import StreamSettings, is_stream, open_stream, spool_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,6 +193,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         torch is set to use, and no more than the process may have.
     random_state, verbose
         Seed; 1 shows a progress bar.
+    streaming : StreamSettings, optional
+        Where ``X`` is a stream: how much of it is in memory at a time, and where the rest is kept.
 
     Attributes
     ----------
@@ -283,6 +297,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        streaming: StreamSettings | None = None,
     ) -> None:
         self.criteria = criteria
         self.grouping = grouping
@@ -318,24 +333,32 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.streaming = streaming
 
     def fit(
-        self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
     ) -> Self:
         """Explore the front.
 
         Parameters
         ----------
-        X : table or array of shape [n, d]
-            Mixed types and missing values are fine; sparse matrices are not.
-        y : array of shape [n]
-            At least two classes, at least two rows of each.
-        sensitive_features : column, table or mapping, optional
+        X : table or array of shape [n, d], or stream
+            Mixed types and missing values are fine; sparse matrices are not. A stream is read in
+            chunks and need not fit into memory: path, pattern, folder or list of Parquet or Arrow
+            files, a pyarrow ``Dataset`` or reader, a function that returns a new reader or
+            iterator of record batches, such an iterator, a torch ``DataLoader`` of ``(X, y,
+            sensitive)`` or ``(X, y, sensitive, weight)``, or an XGBoost ``DataIter``.
+        y : array of shape [n], or column of a stream
+            At least two classes, at least two rows of each. Of a stream the name of the column;
+            None where the stream itself has labels, as a ``DataLoader`` does.
+        sensitive_features : column, table or mapping, or columns of a stream, optional
             Not needed where ``sensitive`` names columns of ``X``.
-        sample_weight : array of shape [n], optional
+        sample_weight : array of shape [n], or column of a stream, optional
             Only ratios matter. A row of weight zero is left out, as if it were not there.
         """
         settings = read_settings(self)
+        if is_stream(X):
+            return self._fit_stream(X, y, sensitive_features, sample_weight, settings)
         X = read_features(X)
         validate_data(self, X, skip_check_array=True)
         rows = read_rows(
@@ -347,13 +370,40 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             include_sensitive=self.include_sensitive,
             grouping=self.grouping,
         )
-        favorable = class_code(rows.classes, self.favorable_label)
-        settings = settings_for_rows(settings, rows, favorable, self.n_jobs, self.class_weight)
+        return self._explore(rows, settings, search_front)
+
+    def _fit_stream(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, settings: SearchSettings
+    ) -> Self:
+        """Fit rows that are read in chunks; so few that each has its turn to choose in memory."""
+        streaming = read_streaming(self.streaming, settings)
+        with spool_folder(streaming.folder) as folder:
+            opened = OpenedStream.of(
+                open_stream(X, folder),
+                (y, sensitive_features, sample_weight),
+                streaming,
+                sensitive=self.sensitive,
+                include_sensitive=self.include_sensitive,
+                grouping=self.grouping,
+            )
+            validate_data(self, opened.header(), skip_check_array=True)
+            if settings.crosses(opened.rows.facts.n_rows):
+                return self._explore(opened.in_memory(), settings, search_front)
+            search = partial(search_streamed_front, streaming=streaming, folder=folder)
+            return self._explore(opened.rows, settings, search)
+
+    def _explore(
+        self, rows: Rows | StreamedRows, settings: SearchSettings, search: Callable[..., Fitted]
+    ) -> Self:
+        """Search the front of rows, and choose the point that ``predict`` uses at first."""
+        known = rows.facts if isinstance(rows, StreamedRows) else rows
+        favorable = class_code(known.classes, self.favorable_label)
+        settings = settings_for_rows(settings, known, favorable, self.n_jobs, self.class_weight)
         left_out = () if self.include_sensitive else tuple(column_names(self.sensitive))
         names = getattr(self, "feature_names_in_", None)
         features = Features(self.n_features_in_, names, left_out)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self.fitted_ = search_front(rows, settings, features, favorable, seed)
+        self.fitted_ = search(rows, settings, features=features, favorable=favorable, seed=seed)
         self.point_ = self.front_.first_choice(settings.bounds, settings.max_error_increase)
         return self
 

@@ -60,8 +60,8 @@ def read_rows(
         X, labels, weight = _safe_indexing(X, rows), labels[rows], weight[rows]
         crossing = None if crossing is None else crossing.take(rows, drop_empty=True)
     read_table(X)  # refuses columns that cannot be read, by their rows in the whole table
-    classes, codes = _encode(labels)
-    groupings = _groupings(crossing, len(labels), grouping)
+    classes, codes = encode_classes(labels)
+    groupings = groupings_of(crossing, len(labels), grouping)
     return Rows(X, codes, classes, crossing, groupings, weight)
 
 
@@ -187,13 +187,18 @@ def read_labels(y: Any, n: int) -> np.ndarray:
             f"y must not have missing values, got {missing} in {len(labels)} rows (NaN or None); "
             "drop these rows or give them a label of their own."
         )
+    check_labels(labels)
+    if len(labels) != n:
+        raise ValueError(f"y must have one label for each of the {n} rows of X, got {len(labels)}.")
+    return labels
+
+
+def check_labels(labels: np.ndarray) -> None:
+    """Refuse labels [n] that are spelled in two ways, or that are no classes."""
     if labels.dtype.kind in "OU":
         check_spelling("y", pd.unique(labels).tolist())
     check_array(labels, ensure_2d=False, dtype=None, input_name="y")  # pyright: ignore[reportArgumentType]
     check_classification_targets(labels)
-    if len(labels) != n:
-        raise ValueError(f"y must have one label for each of the {n} rows of X, got {len(labels)}.")
-    return labels
 
 
 def read_codes(y: Any, n: int, classes: np.ndarray) -> np.ndarray:
@@ -228,7 +233,8 @@ def class_code(classes: np.ndarray, label: Any) -> int:
     return int(places[0])
 
 
-def _encode(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def encode_classes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes, sorted, and the place of each label among them."""
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
@@ -238,7 +244,8 @@ def _encode(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
-def _groupings(crossing: Groups | None, n: int, grouping: str) -> list[Groups]:
+def groupings_of(crossing: Groups | None, n: int, grouping: str) -> list[Groups]:
+    """The groupings of n rows whose gaps count."""
     if crossing is None:
         return []
     if len(crossing) < 2:

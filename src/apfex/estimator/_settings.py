@@ -12,7 +12,15 @@ import numpy as np
 import torch
 
 from apfex.estimator._user_model import check_estimator, check_init, is_estimator
-from apfex.front import Criteria, Rows, Scoring, SearchSettings, is_xgboost, scorer_of
+from apfex.front import (
+    Criteria,
+    RowFacts,
+    Rows,
+    Scoring,
+    SearchSettings,
+    is_xgboost,
+    scorer_of,
+)
 from apfex.models import thread_count
 from apfex.persistence import NotStored
 from apfex.strategies import check_strategies, read_strategies
@@ -77,7 +85,7 @@ def read_settings(given: APFExClassifier) -> SearchSettings:
 
 def settings_for_rows(
     settings: SearchSettings,
-    rows: Rows,
+    rows: Rows | RowFacts,
     favorable: int,
     n_jobs: int | None,
     class_weight: str | Mapping[Any, float] | None = None,
@@ -85,7 +93,7 @@ def settings_for_rows(
     """Criteria of the favorable label, by its code; none, with a warning, without groups."""
     weight = _class_weight_for(class_weight, rows)
     scoring = replace(_scoring_for(settings.scoring, rows.classes, favorable), class_weight=weight)
-    threads = thread_count(n_jobs, len(rows.y))
+    threads = thread_count(n_jobs, rows.n_rows)
     settings = replace(settings, scoring=scoring, n_threads=threads)
     criteria = settings.criteria.for_label(favorable, len(rows.classes))
     n_gaps = len(criteria.rates) * len(rows.groupings)  # none without groups
@@ -153,7 +161,9 @@ def _check_class_weight(given: APFExClassifier) -> None:
         )
 
 
-def _class_weight_for(given: str | Mapping[Any, float] | None, rows: Rows) -> np.ndarray | None:
+def _class_weight_for(
+    given: str | Mapping[Any, float] | None, rows: Rows | RowFacts
+) -> np.ndarray | None:
     """Weight of each class [c]; one that is not named counts 1, as in scikit-learn."""
     if given is None:
         return None
@@ -163,7 +173,7 @@ def _class_weight_for(given: str | Mapping[Any, float] | None, rows: Rows) -> np
         if strange:
             raise ValueError(f"class_weight must name labels of {labels}, got {strange}.")
         return np.array([float(given.get(label, 1.0)) for label in labels])
-    counts = np.bincount(rows.y, rows.sample_weight, minlength=c)
+    counts = rows.label_totals
     return counts.sum() / (c * counts)
 
 

@@ -26,8 +26,14 @@ from apfex.front._pareto_front import (
 from apfex.front._point import Point
 from apfex.front._rows import Encoder, Rows, TableEncoders
 from apfex.front._scoring import Scoring, scorer_of
-from apfex.front._search import Features, Fitted, search_front
+from apfex.front._search import (
+    Features,
+    Fitted,
+    search_front,
+    search_streamed_front,
+)
 from apfex.front._settings import SearchSettings
+from apfex.front._spooled_rows import RowFacts, StreamedRows, check_same_rows
 
 __all__ = [
     "Front",

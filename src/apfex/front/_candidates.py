@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, final
+from typing import Any, Protocol, final
 
 import numpy as np
 import torch
@@ -14,9 +14,41 @@ from apfex.front._criteria import Criteria
 from apfex.front._rows import Encoder, ValidationRows
 from apfex.front._scoring import Scoring
 from apfex.front._settings import SearchSettings
+from apfex.groups import Groups
 from apfex.history import History
 from apfex.metrics import is_trivial
-from apfex.rates import GroupIndex
+from apfex.rates import ConfusionCounts, GroupIndex
+
+
+class MeasuringRows(Protocol):
+    """Rows by which candidates were measured; they read the decisions that candidates hold."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many there are."""
+        ...
+
+    @property
+    def classes(self) -> Sequence[Any]:
+        """The labels."""
+        ...
+
+    @property
+    def groupings(self) -> Sequence[Groups]:
+        """Those whose gaps count."""
+        ...
+
+    def count(self, decisions: np.ndarray, favorable: int) -> ConfusionCounts:
+        """Confusion counts of decisions, of the groups of the crossing."""
+        ...
+
+    def errors(self, decisions: np.ndarray) -> tuple[float, float]:
+        """Error and balanced error of decisions."""
+        ...
+
+    def constant_losses(self, scoring: Scoring) -> Tensor:
+        """Losses [c] of deciding for each class alone."""
+        ...
 
 
 class HasMembers(Protocol):
@@ -35,6 +67,7 @@ class Candidate:
     member: int
     epoch: int
     decisions: np.ndarray
+    """Of the validation rows [n], or counts of them where the rows are not in memory."""
     values: np.ndarray
     """Loss (error, balanced error, cost, ...) and gaps on the validation rows, all finite."""
     ranks: np.ndarray
@@ -53,8 +86,8 @@ class SearchResult:
     Attributes
     ----------
     candidates : sequence of Candidate
-    rows : ValidationRows
-        By which the candidates were measured.
+    rows : MeasuringRows
+        By which the candidates were measured: ValidationRows, or CountedRows.
     encoder : Encoder
     history : History or None
         How the members came about, where that is recorded.
@@ -68,7 +101,7 @@ class SearchResult:
     """
 
     candidates: Sequence[Candidate]
-    rows: ValidationRows
+    rows: MeasuringRows
     encoder: Encoder
     history: History | None = None
     objectives: Sequence[str] = ()

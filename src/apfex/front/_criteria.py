@@ -163,41 +163,46 @@ def rates_that_count(
 
 def check_measurable(rows: ValidationRows, criteria: Criteria) -> None:
     """Refuse criteria that the validation rows cannot measure; warn of groups that are left out."""
-    left_out = []
     favorable = 0 if criteria.of_other_label else 1
     counts = count_rows(
         rows.y, rows.y * 0, rows.crossing, classes=rows.classes, favorable=favorable
     )
+    check_measurable_counts(counts, rows.groupings, criteria, rows.n_rows)
+
+
+def check_measurable_counts(
+    counts: ConfusionCounts, groupings: Sequence[Groups], criteria: Criteria, n_rows: int
+) -> None:
+    """The same by counts of the validation rows, whatever is decided for them."""
+    left_out = []
     for name in criteria.names:
         for rate in CRITERIA[name]:
             if rate in ("ppv", "npv"):  # by decisions: models that decide all alike are left out
                 continue
-            for grouping in rows.groupings:
+            for grouping in groupings:
                 known = GroupRates.of(counts.by(grouping.attributes), rate).counted
-                _check_two_groups(name, rate, grouping, int(known.sum(1).max()), rows)
+                _check_two_groups(name, rate, grouping, int(known.sum(1).max()), n_rows)
                 missing = tuple(np.array(grouping.names)[~known.any(0)].tolist())
                 left_out += [(rate, missing)] if missing else []
     if left_out:
         named = "; ".join(f"{rate} of {list(names)}" for rate, names in left_out)
         text = (
-            f"Groups without rows that count among the {len(rows.y)} validation rows are left out "
+            f"Groups without rows that count among the {n_rows} validation rows are left out "
             f"of the gaps: {named}. Merge levels, or raise validation_fraction."
         )
-        warnings.warn(NotEstimableWarning(text, tuple(left_out), len(rows.y)), stacklevel=5)
+        warnings.warn(NotEstimableWarning(text, tuple(left_out), n_rows), stacklevel=6)
 
 
-def _check_two_groups(
-    name: str, rate: str, grouping: Groups, found: int, rows: ValidationRows
-) -> None:
+def _check_two_groups(name: str, rate: str, grouping: Groups, found: int, n_rows: int) -> None:
     needed = {"tpr": "with the favorable", "fnr": "with the favorable"}
     needed |= {"fpr": "without the favorable", "tnr": "without the favorable"}
     if found < 2:
         raise NotMeasurableError(
-            f"criteria must be measurable on the {len(rows.y)} validation rows, got {name!r}: of "
+            f"criteria must be measurable on the {n_rows} validation rows, got {name!r}: of "
             f"the groups {list(grouping.names)} {found} have rows "
             f"{needed.get(rate, 'with any')} label there, and a gap needs two. "
             "Merge levels, add rows, raise validation_fraction, or choose "
             "another criterion.",
             name,
-            len(rows.y),
+            n_rows,
         )

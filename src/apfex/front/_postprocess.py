@@ -31,6 +31,7 @@ from apfex.front._rows import (
     strata,
 )
 from apfex.front._settings import SearchSettings
+from apfex.groups import Groups
 from apfex.models import (
     Aims,
     ExploredRules,
@@ -64,7 +65,7 @@ def search_rules(rows: Rows, settings: SearchSettings, seed: int) -> SearchResul
     prepared = prepare_rows(rows, parts[0], settings, seed)
     steps = prepared.steps
     with progress(settings.verbose, steps, settings.figures) as show:
-        fitted = _JointFit.to(rows, parts[0], prepared, settings, seed, show)
+        fitted = JointFit.to(rows, parts[0], prepared, settings, seed, show)
         explored = fitted.explore()
         rules = explored.rules
         if settings.positive_rate is not None:
@@ -84,7 +85,7 @@ def search_rules(rows: Rows, settings: SearchSettings, seed: int) -> SearchResul
     if fitted.starts_from_init:
         candidates = [c for c in candidates if c.member]  # the first one is in its place
         candidates += fitted.init_candidate(rows, parts[1], validation)
-    encoder, objectives = prepared.encoder, fitted.objectives(rows)
+    encoder, objectives = prepared.encoder, fitted.objectives(rows.groupings)
     return SearchResult(candidates, validation, encoder, explored.trace, objectives)
 
 
@@ -115,8 +116,9 @@ class _InitMember:
         return self.model
 
 
+@final
 @dataclass(frozen=True, eq=False)
-class _JointFit:
+class JointFit:
     """What the rules of one fit are made from."""
 
     encoder: TableEncoders | ModelEncoder
@@ -136,7 +138,7 @@ class _JointFit:
         settings: SearchSettings,
         seed: int,
         show: Show,
-    ) -> _JointFit:
+    ) -> JointFit:
         """Train the models on some of the rows."""
         x = prepared.x
         targets = torch.from_numpy(strata(rows)[part]).to(x.device)
@@ -151,7 +153,7 @@ class _JointFit:
             lambda: show(next(done), []),
         )
         predictions = OutOfFoldPredictions(out_of_fold, targets, weight)
-        return _JointFit(
+        return JointFit(
             prepared.encoder,
             model,
             predictions.given_groups() if settings.group_thresholds else predictions,
@@ -211,7 +213,7 @@ class _JointFit:
         if rows.is_multiclass:
             hard = hard == torch.arange(rows.n_classes, device=hard.device)[:, None]
         hard = hard.to(problem.q)
-        row = float((predictions.shares() ** 2).sum())  # one over Kish's effective number
+        row = predictions.row_share()
 
         def gaps(times: Tensor) -> Tensor:
             counts = problem.resampled(times).counts(hard)
@@ -219,9 +221,9 @@ class _JointFit:
 
         return gaps
 
-    def objectives(self, rows: Rows) -> list[str]:
+    def objectives(self, groupings: Sequence[Groups]) -> list[str]:
         """Names of the error and of the gaps."""
-        return ["error", *self.settings.criteria.gap_names(rows.groupings)]
+        return ["error", *self.settings.criteria.gap_names(groupings)]
 
     def is_constant(self, rules: Tensor) -> np.ndarray:
         """Which rules decide alike for all rows: what is handed out is not what was measured."""

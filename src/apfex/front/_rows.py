@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 import numpy as np
@@ -13,7 +14,12 @@ from sklearn.utils import _safe_indexing
 from torch import Tensor
 
 from apfex.groups import Groups, make_groups
+from apfex.metrics import accuracy, balanced_accuracy
 from apfex.models import (
+    ChunkedColumnsLearner,
+    ChunkedLearner,
+    ChunkedNetworkLearner,
+    ChunkedTreeLearner,
     ColumnsLearner,
     JointLearner,
     JointRows,
@@ -25,9 +31,10 @@ from apfex.models import (
     use_threads,
 )
 from apfex.rates import ConfusionCounts, count_rows
-from apfex.tables import TableEncoder, stratified_sample
+from apfex.tables import TableEncoder, TableSummary, stratified_sample
 
 if TYPE_CHECKING:
+    from apfex.front._scoring import Scoring
     from apfex.front._settings import SearchSettings
 
 _SAMPLE, _LOOK_FOLDS = 2_000, 2
@@ -61,6 +68,16 @@ class Rows:
     crossing: Groups | None
     groupings: Sequence[Groups]
     sample_weight: np.ndarray | None
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return len(self.y)
+
+    @property
+    def label_totals(self) -> np.ndarray:
+        """Sum of weights of each label [c]."""
+        return np.bincount(self.y, self.sample_weight, minlength=len(self.classes))
 
     def take(self, part: np.ndarray) -> Any:
         """Inputs of some of the rows."""
@@ -106,6 +123,11 @@ class ValidationRows:
     classes: Sequence[Any]
 
     @property
+    def n_rows(self) -> int:
+        """How many there are."""
+        return len(self.y)
+
+    @property
     def n_classes(self) -> int:
         """How many labels there are."""
         return len(self.classes)
@@ -130,6 +152,17 @@ class ValidationRows:
             classes=self.classes,
             favorable=favorable,
         )
+
+    def errors(self, decisions: np.ndarray) -> tuple[float, float]:
+        """Error and balanced error of decisions [n]."""
+        weight = self.sample_weight
+        right = accuracy(self.y, decisions, sample_weight=weight)
+        return 1 - right, 1 - balanced_accuracy(self.y, decisions, sample_weight=weight)
+
+    def constant_losses(self, scoring: Scoring) -> Tensor:
+        """Losses [c] of deciding for each class alone."""
+        constants = torch.arange(self.n_classes).unsqueeze(1).expand(-1, self.n_rows)
+        return scoring.losses(constants, self)
 
 
 def strata(rows: Rows) -> np.ndarray:
@@ -216,6 +249,19 @@ class TableEncoders:
             encoders["trees"] = TableEncoder(categories="codes").fit(X)
         return TableEncoders(encoders)
 
+    @staticmethod
+    def fit_summary(
+        summary: TableSummary, sample: Rows, settings: SearchSettings, n: int
+    ) -> TableEncoders:
+        """Fit them to the summary of n rows; bins of numbers are chosen by a sample."""
+        encoders = {}
+        if settings.has_networks:
+            encoder = TableEncoder(bins=settings.bins_for(n))
+            encoders["networks"] = encoder.fit_summary(summary, sample.X, sample.y)
+        if settings.has_trees:
+            encoders["trees"] = TableEncoder(categories="codes").fit_summary(summary)
+        return TableEncoders(encoders)
+
     def transform(self, X: Any) -> np.ndarray:
         """Rows as float32 [n, d]."""
         return np.hstack([encoder.transform(X) for encoder in self.encoders.values()])
@@ -247,18 +293,42 @@ class TableEncoders:
 
     def learners(self, settings: SearchSettings, n: int, seed: int) -> list[JointLearner]:
         """Learners of joint models to train on n rows, each on its own inputs."""
-        widths = [encoder.n_features_out_ for encoder in self.encoders.values()]
-        places = pairwise(accumulate(widths, initial=0))
         found: list[JointLearner] = []
-        for family, place in zip(self.encoders, places, strict=True):
+        for family, place in self._places():
             made: list[JointLearner]
             if family == "networks":
                 made = [*network_learners(settings.hidden_for(n), settings.training(n, seed))]
             else:
                 trees = self.trees(settings, n, seed)
                 made = [TreeLearner(trees, self.feature_types, settings.n_folds)]
-            found += made if len(widths) == 1 else [ColumnsLearner(one, *place) for one in made]
+            found += made if place is None else [ColumnsLearner(one, *place) for one in made]
         return found
+
+    def chunked_learners(
+        self, settings: SearchSettings, n: int, seed: int, folder: Path
+    ) -> list[ChunkedLearner]:
+        """The same for n rows in chunks; trees keep them in bins in a folder."""
+        found: list[ChunkedLearner] = []
+        for family, place in self._places():
+            made: list[ChunkedLearner]
+            if family == "networks":
+                plain = network_learners(settings.hidden_for(n), settings.training(n, seed))
+                made = [
+                    ChunkedNetworkLearner(one.hidden, one.training, settings.device)
+                    for one in plain
+                ]
+            else:
+                trees = self.trees(settings, n, seed)
+                made = [ChunkedTreeLearner(trees, self.feature_types, settings.n_folds, folder)]
+            found += made if place is None else [ChunkedColumnsLearner(one, *place) for one in made]
+        return found
+
+    def _places(self) -> list[tuple[str, tuple[int, int] | None]]:
+        """Which inputs each family has; None where it has all of them."""
+        widths = [encoder.n_features_out_ for encoder in self.encoders.values()]
+        places = pairwise(accumulate(widths, initial=0))
+        alone = len(widths) == 1
+        return [(f, None if alone else p) for f, p in zip(self.encoders, places, strict=True)]
 
 
 def fit_encoders(rows: Rows, part: np.ndarray, settings: SearchSettings) -> TableEncoders:
@@ -266,6 +336,20 @@ def fit_encoders(rows: Rows, part: np.ndarray, settings: SearchSettings) -> Tabl
     if settings.looks_first(len(part)) and not _networks_help(rows, part, settings):
         settings = replace(settings, models=("boosting",))
     encoders = TableEncoders.fit(rows.take(part), rows.y[part], settings, len(rows.y))
+    return _with_inputs(encoders)
+
+
+def fit_encoders_to_summary(
+    summary: TableSummary, sample: Rows, settings: SearchSettings
+) -> TableEncoders:
+    """The same for a table that is not in memory; a sample tells whether networks help."""
+    n, everything = summary.rows, np.arange(len(sample.y))
+    if settings.looks_first(n) and not _networks_help(sample, everything, settings):
+        settings = replace(settings, models=("boosting",))
+    return _with_inputs(TableEncoders.fit_summary(summary, sample, settings, n))
+
+
+def _with_inputs(encoders: TableEncoders) -> TableEncoders:
     if not encoders.n_inputs:
         dropped = next(iter(encoders.encoders.values())).dropped_
         raise ValueError(f"X must have a column that varies, got none: {dropped}.")

@@ -63,6 +63,29 @@ class Scoring:
             return 1 - class_recalls(decisions, y, rows.n_classes, weight).nanmean(1)
         return 1 - (decisions == y).double() @ (weight / weight.sum())
 
+    def losses_of(self, tables: np.ndarray) -> Tensor:
+        """Losses [b] of tables [b, c, c]: sums of weights by label and decision."""
+        total = tables.sum((1, 2))
+        if self.scorer is not None:
+            y, decided = (places.ravel() for places in np.indices(tables.shape[1:]))
+            found = [1 - self._score(y, decided, table.ravel()) for table in tables]
+        elif self.costs is not None:
+            found = (tables * self.costs).sum((1, 2)) / total
+        else:
+            hits = np.diagonal(tables, axis1=1, axis2=2)
+            found = 1 - hits.sum(1) / total
+            if self.name == "balanced_error":
+                labels = tables.sum(2)
+                with np.errstate(invalid="ignore"):
+                    found = 1 - np.nanmean(np.where(labels > 0, hits / labels, np.nan), 1)
+        return torch.tensor(np.asarray(found), dtype=torch.float64)
+
+    def _score(self, y: np.ndarray, decided: np.ndarray, weight: np.ndarray) -> float:
+        """The scorer's value of cells with weights; those without rows are left out."""
+        assert self.scorer is not None
+        there = weight > 0
+        return self.scorer(y[there], decided[there], weight[there])
+
     def row_losses(self, decisions: Tensor, rows: ValidationRows) -> Tensor | None:
         """What each decision [b, n] is worth, so that the loss is their weighted mean.
 
@@ -80,14 +103,13 @@ class Scoring:
         shares = torch.bincount(y, weight, rows.n_classes) / weight.sum()
         return wrong / (shares * (shares > 0).sum()).clamp_min(1e-12)[y]
 
-    def without_inputs(self, rows: ValidationRows, favorable: int) -> tuple[float, int | None]:
+    def without_inputs(self, losses: Tensor, favorable: int) -> tuple[float, int | None]:
         """Loss of the best decision that looks at nobody, one class for all rows, and the class.
 
-        With a fixed selection rate: that of choosing so many rows at random, and None.
+        With a fixed selection rate: that of choosing so many rows at random, and None. ``losses``
+        [c] are those of deciding for each class alone.
         """
-        n, c = len(rows.y), rows.n_classes
-        constants = torch.arange(c).unsqueeze(1).expand(c, n)
-        losses = self.losses(constants, rows)
+        c = len(losses)
         if self.selection_rate is None:
             return float(losses.min()), int(losses.argmin())
         shares = torch.full((c,), 1 - self.selection_rate, dtype=torch.float64)

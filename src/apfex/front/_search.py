@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -12,17 +13,20 @@ import torch
 from torch import Tensor, nn
 
 from apfex.front._candidates import Candidate, SearchResult
+from apfex.front._chunked_search import search_stream
 from apfex.front._front import Front, probabilities_in_chunks
 from apfex.front._inprocess import search_members
 from apfex.front._pareto_front import non_dominated
 from apfex.front._point import Point, gap_of
 from apfex.front._postprocess import search_rules
-from apfex.front._rows import Encoder, Rows
+from apfex.front._rows import Encoder, Rows, ValidationRows
 from apfex.front._settings import SearchSettings
+from apfex.front._spooled_rows import RowFacts, StreamedRows
 from apfex.groups import Groups
-from apfex.metrics import GroupRates, accuracy, balanced_accuracy, levelled_down
+from apfex.metrics import GroupRates, levelled_down
 from apfex.models import fit_calibration, use_threads
 from apfex.rates import ConfusionCounts
+from apfex.streams import StreamSettings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,10 +132,35 @@ def search_front(
     search = search_rules if settings.search == "postprocess" else search_members
     with use_threads(settings.n_threads):
         found = search(rows, settings, seed)
-    front = make_front(found, settings, favorable)
+    return fitted_of(found, rows, settings, features, favorable)
+
+
+def search_streamed_front(
+    rows: StreamedRows,
+    settings: SearchSettings,
+    streaming: StreamSettings,
+    features: Features,
+    favorable: int,
+    seed: int,
+    folder: Path,
+) -> Fitted:
+    """Search a front of rows that are read in chunks and kept in files of a folder."""
+    with use_threads(settings.n_threads):
+        found = search_stream(rows, settings, streaming, seed, folder)
+    return fitted_of(found, rows.facts, settings, features, favorable)
+
+
+def fitted_of(
+    found: SearchResult,
+    rows: Rows | RowFacts,
+    settings: SearchSettings,
+    features: Features,
+    favorable: int,
+) -> Fitted:
+    """The front of what was found, and all that predicting needs."""
     needed = rows.crossing if settings.group_thresholds else None
     return Fitted(
-        front=front,
+        front=make_front(found, settings, favorable),
         encoder=found.encoder,
         classes=rows.classes,
         # which groups there are is needed, not who is in them
@@ -162,7 +191,8 @@ def make_front(found: SearchResult, settings: SearchSettings, favorable: int) ->
             f"{list(settings.criteria.names)} on the validation rows; lower learning_rate, or "
             "choose another criterion."
         )
-    loss, code = settings.scoring.without_inputs(rows, favorable)
+    losses = rows.constant_losses(settings.scoring)
+    loss, code = settings.scoring.without_inputs(losses, favorable)
     chosen = _choose(candidates, settings, loss)
     chosen.sort(key=lambda candidate: tuple(candidate.values))
     base = next((c for c in chosen if not c.trivial), chosen[0])
@@ -274,14 +304,14 @@ def _point(
     before: ConfusionCounts,
 ) -> Point:
     rows, module = found.rows, _module(candidate, settings)
-    decisions, weight = candidate.decisions, rows.sample_weight
+    error, balanced_error = rows.errors(candidate.decisions)
     accuracies = GroupRates.of(counts, "accuracy").rates[0]
     worst = int(np.nanargmin(accuracies))
     down = levelled_down(_favored(counts) - _favored(before))
     groupings = tuple(grouping.attributes for grouping in rows.groupings)
     return Point(
-        error=1 - accuracy(rows.y, decisions, sample_weight=weight),
-        balanced_error=1 - balanced_accuracy(rows.y, decisions, sample_weight=weight),
+        error=error,
+        balanced_error=balanced_error,
         loss=float(candidate.values[0]),
         gaps={name: gap_of(counts, name, groupings) for name in settings.criteria.names},
         worst_group=counts.names[worst],
@@ -291,7 +321,7 @@ def _point(
         levelled_down=tuple(np.array(counts.names)[down].tolist()),
         member=candidate.member,
         epoch=candidate.epoch,
-        n_rows=len(rows.y),
+        n_rows=rows.n_rows,
         module=module,
         counts=counts,
         groupings=groupings,
@@ -304,6 +334,7 @@ def _calibration(
 ) -> tuple[float, ...] | None:
     """What makes probabilities of a model's scores, by the validation rows in two halves."""
     assert found.inputs is not None
+    assert isinstance(found.rows, ValidationRows)
     labels = probabilities_in_chunks(module, found.inputs.cpu(), None, dtype)
     y, weight = torch.from_numpy(found.rows.y), torch.from_numpy(found.rows.weight)
     halves = torch.empty_like(y)

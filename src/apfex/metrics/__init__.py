@@ -27,7 +27,7 @@ from apfex.metrics._not_estimable import NotEstimableWarning, NotMeasurableError
 from apfex.metrics._pairs import gap_of_limits, lower_of_pairs, surest_pair, upper_of_pairs
 from apfex.metrics._performance import accuracy, balanced_accuracy, worst_group_accuracy
 from apfex.metrics._rate_table import group_rates
-from apfex.metrics._triviality import class_recalls, is_trivial, levelled_down
+from apfex.metrics._triviality import class_recalls, is_trivial, is_trivial_table, levelled_down
 
 __all__ = [
     "GapInterval",

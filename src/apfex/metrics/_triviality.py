@@ -74,10 +74,41 @@ def is_trivial(
     known = sizes > 0
     recalls = class_recalls(decided, y, n_classes, sample_weight)[..., known]
     effective = sizes[known] ** 2 / index.sum(weight**2)[known]  # Kish
+    return _is_poor(recalls, effective) | (decided == decided[..., :1]).all(-1)
+
+
+def is_trivial_table(rows: np.ndarray, sums: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """The same as :func:`is_trivial` from counts of rows that are not at hand.
+
+    Parameters
+    ----------
+    rows, sums, squares : arrays of shape [..., c, c]
+        Rows, weights and squared weights by label and decision; thrice the same without weights.
+
+    Returns
+    -------
+    bool array of shape [...]
+
+    Examples
+    --------
+    >>> table = np.array([[50.0, 0.0], [50.0, 0.0]])
+    >>> is_trivial_table(table, table, table)
+    array(True)
+    """
+    sizes = torch.from_numpy(sums.sum(-1))
+    known = (sizes > 0).reshape(-1, sizes.shape[-1])[0]  # labels are those of the same rows
+    hits = torch.from_numpy(np.diagonal(sums, axis1=-2, axis2=-1).copy())
+    effective = (sizes**2 / torch.from_numpy(squares.sum(-1)))[..., known]
+    is_poor = _is_poor((hits / sizes)[..., known], effective)
+    is_constant = ((rows.sum(-2) > 0).sum(-1)) <= 1
+    return is_poor.numpy() | is_constant
+
+
+def _is_poor(recalls: Tensor, effective: Tensor) -> Tensor:
+    """Whether recalls of the classes that occur are hardly better than those of a constant."""
     c = recalls.shape[-1]
     spread = (recalls * (1 - recalls) / effective).sum(-1).sqrt() / c
-    is_poor = recalls.mean(-1) + _ONE_SIDED * spread <= 1 / c + _NEAR
-    return is_poor | (decided == decided[..., :1]).all(-1)
+    return recalls.mean(-1) + _ONE_SIDED * spread <= 1 / c + _NEAR
 
 
 def levelled_down(change: np.ndarray) -> np.ndarray:

@@ -4,6 +4,12 @@ from apfex.models._adam import Adam
 from apfex.models._aims import Aims, spread_aims
 from apfex.models._boosting import BoostedMembers, BoostedModel, boost_members
 from apfex.models._calibration import calibrate, fit_calibration
+from apfex.models._chunked_learners import (
+    ChunkedColumnsLearner,
+    ChunkedNetworkLearner,
+    ChunkedTreeLearner,
+)
+from apfex.models._chunked_rows import Chunk, ChunkedLearner, ChunkedRows, Part, out_of_fold
 from apfex.models._joint_learners import (
     ColumnsLearner,
     ColumnsModel,
@@ -17,6 +23,7 @@ from apfex.models._joint_model import (
     OutOfFoldPredictions,
     fit_joint_model,
     given_groups,
+    mix_learners,
     mixture_gain,
 )
 from apfex.models._label_columns import InitModel, LabelColumnsLearner, LabelColumnsModel

@@ -24,7 +24,7 @@ from apfex.models._trees import (
     quantile_matrix,
 )
 
-_DECAY_ROWS = 1_000.0
+DECAY_ROWS = 1_000.0
 """Rows that the weight decay of linear models counts as."""
 _CHUNK = 2**14
 """Rows that are predicted at a time."""
@@ -56,7 +56,7 @@ class NetworkLearner:
         n, x, folds = len(rows.x), rows.x, torch.arange(rows.n_folds, device=rows.x.device)
         training = self.training
         if not self.hidden:
-            training = replace(training, weight_decay=min(1.0, _DECAY_ROWS / n))
+            training = replace(training, weight_decay=min(1.0, DECAY_ROWS / n))
         weight = rows.weight.to(x) * (rows.folds != folds.unsqueeze(1))  # [b, n]
         n_outputs = rows.shape[0] * rows.shape[1]
         made = StackedMLP(x.shape[1], n_outputs, self.hidden, len(folds), training.seed)
@@ -128,7 +128,7 @@ class JointTrees(nn.Module):
 
 def log_groups_given_labels(group: Trees, x: Tensor, n_classes: int) -> Tensor:
     """Log-probabilities [n, k, c] of the group given each label, by trees that take both."""
-    with_label = (_with_column(x, x.new_full((len(x),), y)) for y in range(n_classes))
+    with_label = (with_column(x, x.new_full((len(x),), y)) for y in range(n_classes))
     return torch.stack([_log_probabilities(group(inputs)) for inputs in with_label], 2)
 
 
@@ -189,7 +189,7 @@ class TreeLearner:
                 on_step()
             return [None] * rows.n_folds
         labels, groups = rows.targets % c, rows.targets // c
-        with_label = _with_column(rows.x, labels.to(rows.x))
+        with_label = with_column(rows.x, labels.to(rows.x))
         types = [*self.feature_types, "q" if c == 2 else "c"]
         settings = self.settings.for_groups()
         return self._boost(rows, with_label, types, groups, k, settings, on_step)
@@ -220,9 +220,14 @@ class TreeLearner:
             boosters.append(booster)
             losses.append(loss)
             on_step()
-        common = min(map(len, losses))  # rounds before the first of them has stopped
-        rounds = int(np.mean([loss[:common] for loss in losses], axis=0).argmin()) + 1
+        rounds = common_rounds(losses)
         return [Trees(booster[:rounds]) for booster in boosters]
+
+
+def common_rounds(losses: Sequence[Sequence[float]]) -> int:
+    """The number of rounds with the least loss over all folds, whose losses are given by round."""
+    common = min(map(len, losses))  # rounds before the first of them has stopped
+    return int(np.mean([loss[:common] for loss in losses], axis=0).argmin()) + 1
 
 
 def _log_probabilities(margins: Tensor) -> Tensor:
@@ -232,7 +237,7 @@ def _log_probabilities(margins: Tensor) -> Tensor:
     return torch.log_softmax(margins, 1)
 
 
-def _with_column(x: Tensor, column: Tensor) -> Tensor:
+def with_column(x: Tensor, column: Tensor) -> Tensor:
     return torch.cat([x, column.unsqueeze(1)], 1)
 
 

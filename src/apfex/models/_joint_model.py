@@ -144,8 +144,33 @@ def fit_joint_model(
     torch.Size([40, 2, 2])
     """
     fitted = [learner.fit(rows, on_step) for learner in learners]
+    return mix_learners(fitted, rows.targets, rows.weight, rows.folds, rows.shape)
+
+
+def mix_learners(
+    fitted: Sequence[tuple[list[nn.Module], Tensor]],
+    targets: Tensor,
+    weight: Tensor,
+    folds: Tensor,
+    shape: tuple[int, int],
+) -> tuple[JointModel, Tensor]:
+    """Mix what learners have learnt, and calibrate it, by their out-of-fold probabilities.
+
+    Parameters
+    ----------
+    fitted : sequence of models and Tensor of shape [n, k * c]
+        The models of each learner, and what they predict of rows that they did not learn from.
+    targets, weight, folds : Tensors of shape [n]
+        Of these rows.
+    shape : pair of int
+        k and c.
+
+    Returns
+    -------
+    As :func:`fit_joint_model`.
+    """
     out_of_fold = [probabilities for _, probabilities in fitted]
-    shares = _best_shares(out_of_fold, rows.targets, rows.weight)
+    shares = _best_shares(out_of_fold, targets, weight)
     models, weights = [], []
     for (found, _), share in zip(fitted, shares, strict=True):
         if share > 0:
@@ -153,10 +178,9 @@ def fit_joint_model(
             weights += [share / len(found)] * len(found)
     kept = [share * part for share, part in zip(shares, out_of_fold, strict=True) if share > 0]
     mixed = torch.stack(kept).sum(0)
-    joint = mixed.unflatten(1, rows.shape)
-    y = rows.targets % rows.shape[1]
-    calibration, joint = calibrate_out_of_fold(joint, y, rows.weight, rows.folds)
-    return JointModel(models, weights, rows.shape, calibration), joint
+    joint = mixed.unflatten(1, shape)
+    calibration, joint = calibrate_out_of_fold(joint, targets % shape[1], weight, folds)
+    return JointModel(models, weights, shape, calibration), joint
 
 
 def mixture_gain(rows: JointRows, learners: Sequence[JointLearner]) -> float:
@@ -212,6 +236,8 @@ class OutOfFoldPredictions:
     targets : int64 Tensor of shape [n]
         ``group * c + label`` of each row.
     sample_weight : Tensor of shape [n] or None
+    stands_for : int or None
+        Rows that these are a weighted sample of; None where they are all there are.
 
     Examples
     --------
@@ -223,6 +249,7 @@ class OutOfFoldPredictions:
     probabilities: Tensor
     targets: Tensor
     sample_weight: Tensor | None = None
+    stands_for: int | None = None
 
     def shares(self) -> Tensor:
         """Return the weight of each row, summing to one."""
@@ -240,7 +267,9 @@ class OutOfFoldPredictions:
     def take(self, rows: Tensor) -> OutOfFoldPredictions:
         """Return the predictions of some of the rows."""
         weight = None if self.sample_weight is None else self.sample_weight[rows]
-        return OutOfFoldPredictions(self.probabilities[rows], self.targets[rows], weight)
+        return OutOfFoldPredictions(
+            self.probabilities[rows], self.targets[rows], weight, self.stands_for
+        )
 
     def given_groups(self) -> OutOfFoldPredictions:
         """Return the predictions given the true group of each row."""
@@ -255,10 +284,25 @@ class OutOfFoldPredictions:
         more.
         """
         flat, shares = self.probabilities.flatten(1), self.shares()
-        effective = 1 / (shares**2).sum()  # Kish
         own = torch.zeros_like(flat).scatter_(1, self.targets.unsqueeze(1), 1.0)
-        trust = trusted_rows / (trusted_rows + effective * (shares @ own))
+        trust = trusted_rows / (trusted_rows + self._effective_rows(shares, own))
         return torch.lerp(own, flat, trust)
+
+    def _effective_rows(self, shares: Tensor, own: Tensor) -> Tensor:
+        """Rows of each group and label [k c], by Kish's formula.
+
+        Of a sample each is counted on its own: some are kept whole, and of others few are taken.
+        """
+        if self.stands_for is None:
+            effective = 1 / (shares**2).sum()
+            return effective * (shares @ own)
+        return (shares @ own) ** 2 / (shares**2 @ own).clamp_min(_TINY)
+
+    def row_share(self) -> float:
+        """Return what one row counts: one over their effective number, or that of all rows."""
+        if self.stands_for is not None:
+            return 1 / self.stands_for
+        return float((self.shares() ** 2).sum())
 
 
 def given_groups(probabilities: Tensor, codes: Tensor) -> Tensor:

@@ -131,7 +131,7 @@ def train_population(
         trace = gradient.trace
     learners = _Learners.of(population, gradient, rows, settings)
     stopping = EarlyStopping(population, settings.patience) if settings.patience else None
-    with _own_randomness(settings.seed, rows.x.device):
+    with own_randomness(settings.seed, rows.x.device):
         for epoch in range(settings.epochs):
             learners.learn(batches.of(epoch, rows.x.device))
             learners.copy_to(population)
@@ -322,7 +322,7 @@ class _Learners:
 
 
 @contextmanager
-def _own_randomness(seed: int, device: torch.device) -> Iterator[None]:
+def own_randomness(seed: int, device: torch.device) -> Iterator[None]:
     """Let dropout and the like follow the seed, and leave the caller's generators alone."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
@@ -347,4 +347,9 @@ class _Batches:
 
     def _learning_rate(self, step: int) -> float:
         settings, n_steps = self._settings, self._settings.epochs * self.per_epoch
-        return settings.learning_rate * (1 + math.cos(math.pi * step / n_steps)) / 2
+        return cosine_rate(settings.learning_rate, step / n_steps)
+
+
+def cosine_rate(first: float, done: float) -> float:
+    """Learning rate after a share of the training: from the first down to 0 along a cosine."""
+    return first * (1 + math.cos(math.pi * done)) / 2

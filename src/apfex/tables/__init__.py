@@ -4,5 +4,6 @@ from apfex.tables._columns import read_table, unmasked
 from apfex.tables._encoder import TableEncoder
 from apfex.tables._plans import FARTHEST
 from apfex.tables._sampling import stratified_sample, systematic_sample
+from apfex.tables._summary import TableSummary, summarize
 
 __all__ = ["TableEncoder"]

@@ -25,6 +25,7 @@ from apfex.tables._plans import (
     plan_from_dict,
     plan_to_dict,
 )
+from apfex.tables._summary import TableSummary
 
 _FORMAT, _VERSION = "apfex.tables.TableEncoder", 1
 
@@ -132,11 +133,41 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"X must have columns, got 0 feature(s) (shape=({table.n_rows}, 0)) while a "
                 "minimum of 1 is required."
             )
+        return self._fit(TableSummary.of(table), table, y)
+
+    def fit_summary(
+        self, summary: TableSummary, sample: Any = None, y: ArrayLike | None = None
+    ) -> Self:
+        """Learn the same as ``fit`` from the summary of a table that is not in memory.
+
+        Parameters
+        ----------
+        summary : TableSummary
+            Of all rows: the sum of those of its chunks.
+        sample : data frame or array of shape [n, columns], optional
+            Rows by which ``bins`` are chosen; needed for these alone.
+        y : array of shape [n], optional
+            Labels of the sample; used by ``bins="tree"`` only.
+
+        Returns
+        -------
+        TableEncoder
+            Itself, fitted: as by ``fit``, but for the rounding of means, and for bins where the
+            sample is not the table.
+        """
+        self._check_arguments()
+        if self.bins is not None and sample is None:
+            raise ValueError(f"sample must be given with bins={self.bins!r}, got None.")
+        table = None if sample is None else read_table(sample)
+        return self._fit(summary, table, y)
+
+    def _fit(self, summary: TableSummary, table: Table | None, y: ArrayLike | None) -> Self:
         as_codes = self.categories == "codes"
-        plans = [make_plan(column, self.min_count, as_codes) for column in table.columns]
+        plans = [make_plan(column, self.min_count, as_codes) for column in summary.columns]
         if self.bins is not None:
+            assert table is not None
             plans = self._add_bins(plans, table, y)
-        return self._set_plans(plans, table.has_names)
+        return self._set_plans(plans, summary.has_names)
 
     def _check_arguments(self) -> None:
         for argument, least in (("min_count", 1), ("max_bins", 2)):

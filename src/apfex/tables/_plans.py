@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from apfex.tables._bins import encode_bins, n_bin_features
 from apfex.tables._columns import Column
+from apfex.tables._summary import ColumnSummary
 
 LARGEST = float(np.finfo(np.float32).max)
 FARTHEST = 1e6
@@ -160,19 +161,18 @@ class CodePlan:
 Plan: TypeAlias = DroppedPlan | NumberPlan | LevelPlan | ValuePlan | CodePlan
 
 
-def make_plan(column: Column, min_count: int, as_codes: bool) -> Plan:
+def make_plan(column: ColumnSummary, min_count: int, as_codes: bool) -> Plan:
     """Decide how a column with these values is encoded (bins are added later)."""
+    if not column.present:
+        return DroppedPlan(column.name, "all values are missing")
     if column.kind == "number":
         return _number_plan(column, as_codes)
-    if column.kind == "level":
-        return _level_plan(column, min_count, as_codes)
-    return DroppedPlan(column.name, "all values are missing")
+    return _level_plan(column, min_count, as_codes)
 
 
-def _number_plan(column: Column, as_codes: bool) -> Plan:
-    name, present = column.name, column.numbers[~np.isnan(column.numbers)]
-    low, high = float(present.min()), float(present.max())
-    varies, flag = low < high, len(present) < len(column)
+def _number_plan(column: ColumnSummary, as_codes: bool) -> Plan:
+    name, low, high = column.name, column.low, column.high
+    varies, flag = low < high, column.present < column.rows
     if not varies and not flag:
         return DroppedPlan(name, f"constant: {low!r}")
     if as_codes:
@@ -182,10 +182,8 @@ def _number_plan(column: Column, as_codes: bool) -> Plan:
                 f"{low!r} to {high!r}; rescale it."
             )
         return ValuePlan(name)
-    with np.errstate(over="ignore"):  # named below
-        mean = float(present.mean())
-        squares = float(np.square(present - mean).sum())
-    scale = math.sqrt(squares / len(present)) if varies else 1.0
+    mean = column.mean
+    scale = math.sqrt(column.squares / column.present) if varies else 1.0
     if varies and scale == 0.0:  # squares of tiny deviations underflow
         scale = high - low
     if not (math.isfinite(mean) and math.isfinite(scale)):
@@ -196,11 +194,10 @@ def _number_plan(column: Column, as_codes: bool) -> Plan:
     return NumberPlan(name, mean, scale, varies, flag)
 
 
-def _level_plan(column: Column, min_count: int, as_codes: bool) -> Plan:
-    present = column.codes[column.codes >= 0]
-    counts = zip(column.levels, np.bincount(present, minlength=len(column.levels)), strict=True)
-    frequent = tuple(level for level, count in sorted(counts) if count >= min_count)
-    other, missing = len(frequent) < len(column.levels), len(present) < len(column)
+def _level_plan(column: ColumnSummary, min_count: int, as_codes: bool) -> Plan:
+    counts = sorted(column.levels.items())
+    frequent = tuple(level for level, count in counts if count >= min_count)
+    other, missing = len(frequent) < len(column.levels), column.present < column.rows
     if len(frequent) + other + missing > 1:
         if as_codes:
             return CodePlan(column.name, frequent, other)

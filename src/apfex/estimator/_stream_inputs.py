@@ -1,0 +1,482 @@
+"""The rows of a stream, checked in one pass: columns by their roles, labels, groups and weights."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+import pandas as pd
+
+from apfex.estimator._inputs import (
+    check_labels,
+    column_names,
+    encode_classes,
+    groupings_of,
+)
+from apfex.front import RowFacts, Rows, SearchSettings, StreamedRows, check_same_rows
+from apfex.groups import Groups, make_groups
+from apfex.streams import Stream, StreamSettings
+from apfex.tables import TableSummary, summarize
+
+_MOST_LEVELS = 2**16
+"""Different values of a column of text beyond which they are not counted in memory."""
+_MOST_CELLS = 2**16
+"""Combinations of label and sensitive values beyond which they are not counted in memory."""
+_SAMPLE_ROWS, _SAMPLE_VALUES = 2**15, 2**21
+"""Rows that are kept for bins and for ``model="auto"``, fewer of wide tables."""
+
+
+@final
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a stream are taken for.
+
+    Attributes
+    ----------
+    features : list of str
+        Inputs of the model.
+    label : str
+    sensitive : list of str
+        Empty where nobody named any.
+    weight : str or None
+    attributes : list of str
+        What the sensitive columns are called in groups.
+    """
+
+    features: list[str]
+    label: str
+    sensitive: list[str]
+    weight: str | None
+    attributes: list[str]
+
+    @property
+    def columns(self) -> list[str]:
+        """All that must be read, once each."""
+        others = [self.label, *([] if self.weight is None else [self.weight])]
+        return list(dict.fromkeys([*self.features, *self.sensitive, *others]))
+
+
+def read_roles(
+    stream: Stream,
+    y: Any,
+    sensitive_features: Any,
+    sample_weight: Any,
+    *,
+    sensitive: Sequence[str] | str | None,
+    include_sensitive: bool,
+) -> Roles:
+    """Columns of a stream by the names that ``fit`` was given, or by what the stream says."""
+    label = _column(stream, "y", y, stream.label)
+    if label is None:
+        raise ValueError(
+            "y must name the column of the stream that holds the labels, got None; it has "
+            f"{list(stream.columns)}."
+        )
+    weight = _column(stream, "sample_weight", sample_weight, stream.weight)
+    if sensitive is not None and sensitive_features is not None:
+        raise ValueError(
+            "sensitive_features must be None where sensitive names columns of X, got both."
+        )
+    given = sensitive if sensitive is not None else sensitive_features
+    argument = "sensitive" if sensitive is not None else "sensitive_features"
+    groups = _columns(stream, argument, given) if given is not None else [*stream.sensitive]
+    if include_sensitive and sensitive is None and groups:
+        raise ValueError(
+            "include_sensitive must be False where sensitive_features are passed to fit, as "
+            "predict would not have them; name columns of X in sensitive instead."
+        )
+    taken = [label, *([] if weight is None else [weight])]
+    repeated = sorted({name for name in [*groups, *taken] if [*groups, *taken].count(name) > 1})
+    if repeated:
+        raise ValueError(
+            f"y, sensitive_features and sample_weight must name different columns, got {repeated} "
+            "more than once."
+        )
+    out = taken if include_sensitive else [*taken, *groups]
+    features = [name for name in stream.columns if name not in out]
+    if not features:
+        raise ValueError("X must have a column that is an input of the model, got none.")
+    own = given is None and bool(stream.sensitive)
+    attributes = [f"attribute{j}" for j in range(len(groups))] if own else groups
+    return Roles(features, label, groups, weight, attributes)
+
+
+def _column(stream: Stream, argument: str, given: Any, own: str | None) -> str | None:
+    """The column that an argument names; that of the stream itself where it is None."""
+    if given is None:
+        return own
+    if not isinstance(given, str):
+        raise TypeError(
+            f"{argument} must be the name of a column where X is a stream, got "
+            f"{type(given).__name__}; the stream has {list(stream.columns)}."
+        )
+    return _columns(stream, argument, [given])[0]
+
+
+def _columns(stream: Stream, argument: str, given: Any) -> list[str]:
+    is_names = isinstance(given, str | list | tuple) and all(isinstance(n, str) for n in given)
+    if not is_names or not given:
+        found = f"{given!r}" if is_names else type(given).__name__
+        raise TypeError(
+            f"{argument} must be names of columns where X is a stream, got {found}; the stream "
+            f"has {list(stream.columns)}."
+        )
+    names = column_names(given)
+    lacking = [name for name in names if name not in stream.columns]
+    if lacking:
+        raise ValueError(
+            f"{argument} must name columns of the stream, got {lacking}; it has "
+            f"{list(stream.columns)}."
+        )
+    return names
+
+
+def read_streaming(given: StreamSettings | None, settings: SearchSettings) -> StreamSettings:
+    """Settings of a stream; what cannot be had from one is refused before it is read."""
+    if given is not None and not isinstance(given, StreamSettings):
+        raise TypeError(f"streaming must be StreamSettings or None, got {type(given).__name__}.")
+    reasons = {
+        "search must be 'auto' or 'postprocess'": settings.search == "inprocess",
+        "init must be None": settings.init is not None,
+        "model must be of 'auto', 'mlp', 'linear' and 'boosting'": settings.estimator is not None,
+        "validation must be 'auto' or 'split'": settings.validation == "cross",
+    }
+    for rule, broken in reasons.items():
+        if broken:
+            raise ValueError(
+                f"{rule} where X is a stream, got another: only rules on models of ours learn from "
+                "rows that are not all in memory. Give X as a table, or leave it at its default "
+                "(a factory as model and monotone_constraints mean search='inprocess')."
+            )
+    return StreamSettings() if given is None else given
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class OpenedStream:
+    """A stream whose rows have been read once."""
+
+    stream: Stream
+    roles: Roles
+    rows: StreamedRows
+    keeps_sensitive: bool
+    """Whether the sensitive columns are part of the table that ``predict`` is given."""
+
+    @staticmethod
+    def of(
+        stream: Stream,
+        given: tuple[Any, Any, Any],
+        settings: StreamSettings,
+        *,
+        sensitive: Sequence[str] | str | None,
+        include_sensitive: bool,
+        grouping: str,
+    ) -> OpenedStream:
+        """Read it: levels and means of its columns, labels, groups, weights, a sample.
+
+        ``given`` are the labels, sensitive features and weights of ``fit``.
+        """
+        roles = read_roles(stream, *given, sensitive=sensitive, include_sensitive=include_sensitive)
+        first = _FirstPass(roles)
+        for frame in stream.frames(roles.columns, settings.chunk_rows):
+            first.add(frame)
+        rows = first.rows(stream, grouping, settings)
+        return OpenedStream(stream, roles, rows, sensitive is not None)
+
+    def header(self) -> Any:
+        """An empty table with the columns of ``X``, as ``fit`` would have it in memory."""
+        wanted = {*self.roles.features, *(self.roles.sensitive if self.keeps_sensitive else ())}
+        names = [name for name in self.stream.columns if name in wanted]
+        return pd.DataFrame(columns=names) if self.stream.has_names else np.zeros((0, len(names)))
+
+    def in_memory(self) -> Rows:
+        """All rows."""
+        frames, strata, weights = zip(*self.rows.read(), strict=True)
+        facts, c = self.rows.facts, len(self.rows.facts.classes)
+        X = _joined(frames) if self.stream.has_names else np.concatenate(frames)
+        codes = np.concatenate(strata)
+        crossing = facts.crossing
+        groupings: Sequence[Groups] = []
+        if crossing is not None:
+            crossing = replace(crossing, codes=codes // c)
+            groupings = [
+                replace(one, codes=crossing.parent_codes(one.attributes)[crossing.codes])
+                for one in facts.groupings
+            ]
+        weight = np.concatenate(weights) if facts.weighted else None
+        return Rows(X, codes % c, facts.classes, crossing, groupings, weight)
+
+
+class _FirstPass:
+    """What is known of the rows read so far."""
+
+    def __init__(self, roles: Roles) -> None:
+        self.roles = roles
+        self.n = self.missing = 0
+        self.cells: Counter[tuple[Any, ...]] = Counter()
+        self.label_weight: Counter[Any] = Counter()
+        self.summary: TableSummary | None = None
+        self.weight = _Weights()
+        self.sample = _Sample(min(_SAMPLE_ROWS, max(2_000, _SAMPLE_VALUES // len(roles.columns))))
+
+    def add(self, frame: Any) -> None:
+        """Look at some more rows."""
+        if not len(frame):
+            return
+        start, roles = self.n, self.roles
+        self.n += len(frame)
+        if roles.weight is not None:
+            frame = frame[self.weight.add(frame[roles.weight], roles.weight)]
+        self.missing += int(frame[roles.label].isna().sum())
+        if not len(frame) or self.missing:
+            return  # an error at the end tells of missing labels, all of them
+        try:
+            summary = summarize(frame[roles.features])
+        except (TypeError, ValueError) as error:
+            said = f"In rows {start:,} to {self.n - 1:,} of the stream: {error}"
+            raise type(error)(said) from error
+        self.summary = summary if self.summary is None else self.summary + summary
+        self._check_levels()
+        self.cells.update(_count_cells(frame[[*roles.sensitive, roles.label]]))
+        if roles.weight is not None:
+            by_label = frame.groupby(roles.label, observed=True)[roles.weight].sum()
+            self.label_weight.update(by_label.to_dict())
+        if len(self.cells) > _MOST_CELLS:
+            raise ValueError(
+                f"Labels and sensitive features must have at most {_MOST_CELLS:,} combinations in "
+                f"a stream, got more in columns {[*roles.sensitive, roles.label]}; use fewer "
+                "attributes or merge levels."
+            )
+        self.sample.add(frame)
+
+    def _check_levels(self) -> None:
+        assert self.summary is not None
+        for column in self.summary.columns:
+            if len(column.levels) > _MOST_LEVELS:
+                raise ValueError(
+                    f"Column {column.name!r} of X must have at most {_MOST_LEVELS:,} different "
+                    "values of text in a stream, got more; leave it out if it names rows, or "
+                    "merge levels."
+                )
+
+    def rows(self, stream: Stream, grouping: str, settings: StreamSettings) -> StreamedRows:
+        """What the search needs."""
+        roles = self.roles
+        if self.missing:
+            raise ValueError(
+                f"y must not have missing values, got {self.missing} in {self.n} rows (NaN or "
+                "None); drop these rows or give them a label of their own."
+            )
+        if self.summary is None:
+            what = "" if not self.n else f" with weight, of {self.n:,}"
+            raise ValueError(f"X must have rows, got a stream of 0 rows{what}: {stream.name}.")
+        keys, counts = list(self.cells), np.array(list(self.cells.values()))
+        labels = _values([key[-1] for key in keys]).to_numpy()
+        check_labels(labels)
+        classes, codes = encode_classes(labels)
+        crossing = None
+        if roles.sensitive:
+            columns = {
+                name: _values([key[place] for key in keys])
+                for place, name in enumerate(roles.attributes)
+            }
+            crossing = make_groups(columns)
+        cell = np.zeros(len(keys), dtype=np.int64) if crossing is None else crossing.codes
+        k, c = 1 if crossing is None else len(crossing), len(classes)
+        table = np.bincount(cell * c + codes, counts, k * c).astype(np.int64).reshape(k, c)
+        groups = groupings_of(crossing, int(table.sum()), grouping)
+        none = np.arange(0)
+        totals = table.sum(0)
+        if roles.weight is not None:
+            sums = [self.label_weight[label] for label in classes.tolist()]
+            totals = np.array(sums) / self.weight.mean
+        facts = RowFacts(
+            classes,
+            None if crossing is None else crossing.take(none),
+            [one.take(none) for one in groups],
+            table,
+            totals,
+            roles.weight is not None,
+        )
+        summary = replace(self.summary, has_names=stream.has_names)
+        reader = _Reader(stream, roles, facts, self.weight.mean, self.n, settings.chunk_rows)
+        return StreamedRows(reader.read, facts, summary, reader.rows_of(self.sample.frame()))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Reader:
+    """Chunks of a stream as the search takes them, once all labels and groups are known."""
+
+    stream: Stream
+    roles: Roles
+    facts: RowFacts
+    mean_weight: float
+    n: int
+    chunk_rows: int
+
+    def read(self) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
+        """Inputs, ``group * c + label`` and weights of some rows at a time."""
+        n = 0
+        for frame in self.stream.frames(self.roles.columns, self.chunk_rows):
+            n += len(frame)
+            if self.roles.weight is not None:
+                frame = frame[frame[self.roles.weight] > 0]
+            if len(frame):
+                strata = self.groups(frame) * len(self.facts.classes) + self.labels(frame)
+                X: Any = frame[self.roles.features]
+                X = X if self.stream.has_names else X.to_numpy()
+                yield X, strata, self.weights(frame)
+        check_same_rows(n, self.n)
+
+    def labels(self, frame: Any) -> np.ndarray:
+        """Codes of the classes."""
+        codes, values = pd.factorize(frame[self.roles.label])
+        places = {label: place for place, label in enumerate(self.facts.classes.tolist())}
+        found = np.array([places.get(value, -1) for value in np.asarray(values).tolist()])
+        if (codes < 0).any() or (found < 0).any():
+            raise ValueError(
+                "X must give the same rows whenever it is read, got labels later that it did not "
+                "have at first."
+            )
+        return found[codes]
+
+    def groups(self, frame: Any) -> np.ndarray:
+        """Codes of the groups."""
+        crossing = self.facts.crossing
+        if crossing is None:
+            return np.zeros(len(frame), dtype=np.int64)
+        return _encode(crossing, frame[self.roles.sensitive], self.roles.attributes)
+
+    def weights(self, frame: Any) -> np.ndarray:
+        """One on average over all rows."""
+        if self.roles.weight is None:
+            return np.ones(len(frame))
+        return frame[self.roles.weight].to_numpy(np.float64) / self.mean_weight
+
+    def rows_of(self, frame: Any) -> Rows:
+        """The rows of a frame, of the classes and groups of all rows."""
+        crossing = self.facts.crossing
+        if crossing is not None:
+            crossing = replace(crossing, codes=self.groups(frame))
+        weight = None if self.roles.weight is None else self.weights(frame)
+        X = frame[self.roles.features]
+        X = X if self.stream.has_names else X.to_numpy()
+        return Rows(X, self.labels(frame), self.facts.classes, crossing, [], weight)
+
+
+def _encode(crossing: Groups, frame: Any, attributes: Sequence[str]) -> np.ndarray:
+    import warnings
+
+    columns = dict(zip(attributes, (frame[name] for name in frame), strict=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # refused below
+        codes = crossing.encode(columns)
+    if (codes < 0).any():
+        raise ValueError(
+            "X must give the same rows whenever it is read, got groups later that it did not have "
+            "at first."
+        )
+    return codes
+
+
+class _Weights:
+    """Sum of the weights that are above zero, and how many there are."""
+
+    def __init__(self) -> None:
+        self.total, self.n = 0.0, 0
+
+    def add(self, column: Any, name: str) -> np.ndarray:
+        """Check some weights, and say which rows count."""
+        try:
+            weight = column.to_numpy(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"sample_weight must be numbers, got text in column {name!r}."
+            ) from error
+        if not (np.isfinite(weight).all() and (weight >= 0).all()):
+            raise ValueError(
+                f"sample_weight must be finite, non-negative and not all zero, got other values "
+                f"in column {name!r}."
+            )
+        self.total += float(weight.sum())
+        self.n += int((weight > 0).sum())
+        return weight > 0
+
+    @property
+    def mean(self) -> float:
+        """Of the weights above zero."""
+        return self.total / max(1, self.n)
+
+
+class _Sample:
+    """A uniform sample of the rows, the same whatever chunks they come in.
+
+    Every row draws a number; those with the smallest stay.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most, self._generator = most, np.random.default_rng(0)
+        self._frames: list[Any] = []
+        self._draws: list[np.ndarray] = []
+        self._below = 1.0
+
+    def add(self, frame: Any) -> None:
+        """Take some of the rows."""
+        draws = self._generator.random(len(frame))
+        taken = draws < self._below
+        if taken.any():
+            self._frames.append(frame[taken])
+            self._draws.append(draws[taken])
+        if sum(map(len, self._draws)) > 2 * self.most:
+            self._trim()
+
+    def frame(self) -> Any:
+        """The rows, in their order."""
+        self._trim()
+        return self._frames[0]
+
+    def _trim(self) -> None:
+        draws, frame = np.concatenate(self._draws), _joined(self._frames)
+        if len(draws) > self.most:
+            self._below = float(np.partition(draws, self.most)[self.most])
+            kept = draws < self._below
+            draws, frame = draws[kept], frame[kept].reset_index(drop=True)
+        self._draws, self._frames = [draws], [frame]
+
+
+def _joined(frames: Sequence[Any]) -> Any:
+    """One frame; categories of chunks, which differ, are put together."""
+    if len(frames) == 1:
+        return frames[0].reset_index(drop=True)
+    columns: dict[str, Any] = {}
+    for name in frames[0].columns:
+        parts = [frame[name] for frame in frames]
+        if isinstance(parts[0].dtype, pd.CategoricalDtype):
+            columns[name] = pd.api.types.union_categoricals(parts)
+        else:
+            columns[name] = pd.concat(parts, ignore_index=True)
+    return pd.DataFrame(columns)
+
+
+def _count_cells(frame: Any) -> Mapping[tuple[Any, ...], int]:
+    """Rows by the values of all columns; a missing value is None."""
+    places, values = [], []
+    for name in frame:
+        codes, found = pd.factorize(frame[name])
+        places.append(codes)
+        values.append([*np.asarray(found, dtype=object).tolist(), None])
+    table = np.stack(places, 1)
+    cells, counts = np.unique(table, axis=0, return_counts=True)
+    return {
+        tuple(column[place] for column, place in zip(values, cell, strict=True)): int(count)
+        for cell, count in zip(cells.tolist(), counts, strict=True)
+    }
+
+
+def _values(values: Sequence[Any]) -> pd.Series:
+    """Values as the column that they come from would have them."""
+    return pd.Series(list(values), dtype=object).infer_objects()

@@ -1,0 +1,193 @@
+"""A stream's rows as inputs of models, dealt into parts and kept in files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import torch
+
+from apfex.front._dealing import Dealer
+from apfex.front._rows import Encoder, Rows
+from apfex.groups import Groups, make_groups
+from apfex.models import Chunk, Part
+from apfex.streams import RecordFile, StreamSettings
+from apfex.tables import TableSummary
+
+_CHUNK_BYTES = 2**22
+_BUFFER_BYTES = 2**25
+"""Of inputs that are in memory at a time."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RowFacts:
+    """What is known of rows without looking at them again.
+
+    Attributes
+    ----------
+    classes : array of shape [c]
+    crossing : Groups or None
+        Of all sensitive attributes, without rows.
+    groupings : sequence of Groups
+        Those whose gaps count, without rows.
+    counts : int array of shape [k, c]
+        Rows of each group and label; those of weight zero are not among them.
+    label_totals : array of shape [c]
+        Sum of weights of each label.
+    weighted : bool
+        Whether rows have weights.
+    """
+
+    classes: np.ndarray
+    crossing: Groups | None
+    groupings: Sequence[Groups]
+    counts: np.ndarray
+    label_totals: np.ndarray
+    weighted: bool
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.counts.sum())
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of groups k and of classes c."""
+        k, c = self.counts.shape
+        return k, c
+
+    @property
+    def groups(self) -> Groups:
+        """The crossing; everybody where there is none."""
+        if self.crossing is not None:
+            return self.crossing
+        return make_groups(np.zeros(1, dtype=np.int64)).take(np.arange(0))
+
+    def parents(self) -> list[np.ndarray]:
+        """For each grouping the group that a cell of the crossing belongs to."""
+        if self.crossing is None:
+            return []
+        return [self.crossing.parent_codes(grouping.attributes) for grouping in self.groupings]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class StreamedRows:
+    """Rows of a stream as they come, and what one pass over them has told.
+
+    Attributes
+    ----------
+    read : callable
+        Gives chunks of a frame of inputs, ``group * c + label`` [n] and weights [n] (one on
+        average), from the first row on whenever it is called.
+    facts : RowFacts
+    summary : TableSummary
+        Of the inputs.
+    sample : Rows
+        Some of them, or all.
+    """
+
+    read: Callable[[], Iterator[tuple[Any, np.ndarray, np.ndarray]]]
+    facts: RowFacts
+    summary: TableSummary
+    sample: Rows
+
+
+@final
+class SpooledRows:
+    """Encoded rows in files of fixed width: a :class:`~apfex.models.ChunkedRows`.
+
+    Parameters
+    ----------
+    streamed : StreamedRows
+    encoder : Encoder
+    dealer : Dealer
+    n_folds : int
+    settings : StreamSettings
+    folder : Path
+        For the files; whoever made it removes it.
+    """
+
+    def __init__(
+        self,
+        streamed: StreamedRows,
+        encoder: Encoder,
+        dealer: Dealer,
+        n_folds: int,
+        settings: StreamSettings,
+        folder: Path,
+    ) -> None:
+        self.shape, self.n_folds, self.n_inputs = streamed.facts.shape, n_folds, encoder.n_inputs
+        self._dealer, self._settings = dealer, settings
+        fields = [("x", "<f4", (self.n_inputs,)), ("target", "<i4"), ("fold", "u1")]
+        dtype = np.dtype([*fields, ("weight", "<f8")])
+        self._chunk_rows = min(2**15, max(256, _CHUNK_BYTES // dtype.itemsize))
+        names: list[Part] = ["training", "rules", "validation"]
+        self._files = {name: RecordFile(folder / name, dtype) for name in names}
+        self._samples = bool((dealer.rules < dealer.training).any())
+        self._write(streamed, encoder)
+        if not self._samples:
+            self._files["rules"] = self._files["training"]
+
+    def counts(self, part: Part) -> np.ndarray:
+        """Return the rows of a part by group and label, int64 [k, c]."""
+        return getattr(self._dealer, part)
+
+    def chunks(self, part: Part) -> Iterator[Chunk]:
+        """Return the rows of a part in the order of the stream."""
+        return map(_chunk_of, self._files[part].chunks(self._chunk_rows))
+
+    def mixed(self, seed: int, epoch: int) -> Iterator[Chunk]:
+        """Return the training rows in buffers that are each even along the stream."""
+        file = self._files["training"]
+        size = min(self._settings.buffer_rows, max(256, _BUFFER_BYTES // file.dtype.itemsize))
+        return map(_chunk_of, file.mixed(size, seed, epoch))
+
+    def add_up(self, part: Part, measure: Callable[[Chunk], np.ndarray]) -> np.ndarray:
+        """Return the sum of what is measured of each chunk."""
+        chunks = self.chunks(part)
+        total = measure(next(chunks))
+        for chunk in chunks:
+            total += measure(chunk)
+        return total
+
+    def _write(self, streamed: StreamedRows, encoder: Encoder) -> None:
+        c, n = self.shape[1], 0
+        stands_for = self._dealer.training / np.maximum(self._dealer.rules, 1)
+        dtype = self._files["training"].dtype
+        for frame, strata, weight in streamed.read():
+            records = np.empty(len(strata), dtype=dtype)
+            records["x"], records["target"] = encoder.transform(frame), strata
+            measures, judges, records["fold"] = self._dealer.deal(strata)
+            records["weight"] = weight
+            self._files["training"].append(records[~measures])
+            self._files["validation"].append(records[measures])
+            if self._samples:
+                chosen = records[judges]
+                chosen["weight"] *= stands_for[strata[judges] // c, strata[judges] % c]
+                self._files["rules"].append(chosen)
+            n += len(records)
+        check_same_rows(n, streamed.facts.n_rows)
+
+
+def check_same_rows(found: int, before: int) -> None:
+    """Refuse a stream that was another when it was read again."""
+    if found != before:
+        raise ValueError(
+            f"X must give the same rows whenever it is read, got {before:,} rows at first and "
+            f"{found:,} later; a function must return a new reader each time, and files must not "
+            "change meanwhile."
+        )
+
+
+def _chunk_of(records: np.ndarray) -> Chunk:
+    return Chunk(
+        torch.from_numpy(np.ascontiguousarray(records["x"])),
+        torch.from_numpy(records["target"].astype(np.int64)),
+        torch.from_numpy(records["fold"].astype(np.int64)),
+        torch.from_numpy(np.ascontiguousarray(records["weight"])),
+    )

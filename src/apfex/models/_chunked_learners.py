@@ -1,0 +1,345 @@
+"""Networks and boosted trees that learn group and label together from rows in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import torch
+import xgboost
+from torch import Tensor, nn
+from xgboost import DMatrix
+
+from apfex.models._adam import Adam
+from apfex.models._chunked_rows import Chunk, ChunkedLearner, ChunkedRows
+from apfex.models._joint_learners import (
+    DECAY_ROWS,
+    ColumnsModel,
+    JointTrees,
+    common_rounds,
+    with_column,
+)
+from apfex.models._member_losses import cross_entropy_gradient
+from apfex.models._rows import TrainingRows
+from apfex.models._stacked_mlp import StackedMLP
+from apfex.models._training import TrainingSettings, cosine_rate, own_randomness
+from apfex.models._trees import Trees, TreeSettings, fit_booster, plain_matrix
+
+_REPEATED = 4
+"""At most one over this of a batch are rows that are repeated so that their group is present."""
+_STOP_ROWS = 2**14
+"""Most rows of a fold by whose loss the growing of trees is stopped."""
+
+
+@final
+@dataclass(frozen=True)
+class ChunkedNetworkLearner:
+    """Networks or linear models, one for each fold, trained as one population on batches.
+
+    Attributes
+    ----------
+    hidden : tuple of int
+        As for the learner of rows in memory, empty for linear models.
+    training : TrainingSettings
+    device : torch.device
+
+    Notes
+    -----
+    Batches are dealt from a buffer that is itself a sample of all rows. The rows of each group and
+    label are spread evenly over the batches of a buffer; where there are fewer of them than
+    batches, they are repeated in several and count for less in each, so that a rare group is
+    present in nearly every batch, and no row counts for more than it should.
+    """
+
+    hidden: tuple[int, ...]
+    training: TrainingSettings
+    device: torch.device
+
+    @property
+    def steps(self) -> int:
+        """Number of epochs."""
+        return self.training.epochs
+
+    def fit(self, rows: ChunkedRows, on_step: Callable[[], None]) -> list[nn.Module]:
+        """Train a network for each fold."""
+        n, (k, c) = int(rows.counts("training").sum()), rows.shape
+        training = self.training
+        if not self.hidden:
+            training = replace(training, weight_decay=min(1.0, DECAY_ROWS / n))
+        made = StackedMLP(rows.n_inputs, k * c, self.hidden, rows.n_folds, training.seed)
+        population = made.to(self.device)
+        optimizer = Adam(population.parameters(), training.weight_decay)
+        done, steps = 0, training.epochs * max(1, n / training.batch_size)
+        with own_randomness(training.seed, self.device):
+            for epoch in range(training.epochs):
+                population.train()
+                for batch in batches(rows, training, epoch):
+                    rate = cosine_rate(training.learning_rate, min(1.0, done / steps))
+                    _learn(population, optimizer, batch.to(self.device), rate)
+                    done += 1
+                population.train(False)
+                on_step()
+        return [population.member(fold).cpu() for fold in range(rows.n_folds)]
+
+
+def _learn(population: StackedMLP, optimizer: Adam, batch: Chunk, learning_rate: float) -> None:
+    """One step of all members, each without the rows of its own fold."""
+    folds, parameters = torch.arange(population.n_members), population.parameters()
+    weight = batch.weight.to(batch.x) * (batch.folds != folds.to(batch.folds).unsqueeze(1))
+    no_codes = batch.targets.new_empty(0, len(batch))
+    rows = TrainingRows(batch.x, batch.targets, no_codes, (), weight)
+    scores = population.scores(batch.x)
+    for parameter in parameters:
+        parameter.grad = None
+    torch.autograd.backward(scores, cross_entropy_gradient(scores.detach(), rows))
+    optimizer.step([parameter.grad for parameter in parameters], learning_rate)
+
+
+def batches(rows: ChunkedRows, training: TrainingSettings, epoch: int) -> Iterator[Chunk]:
+    """All training rows in batches of an epoch, in each its share of every group and label."""
+    for place, buffer in enumerate(rows.mixed(training.seed, epoch)):
+        generator = np.random.default_rng([training.seed, epoch, place])
+        n_batches = max(1, round(len(buffer) / training.batch_size))
+        chosen, dealt, times = deal_batches(
+            buffer.targets.numpy(), n_batches, training.batch_size // _REPEATED, generator
+        )
+        order = np.argsort(dealt, kind="stable")
+        ends = np.cumsum(np.bincount(dealt, minlength=n_batches))[:-1]
+        for part in np.split(order, ends):
+            batch = buffer.take(torch.from_numpy(chosen[part]))
+            yield replace(batch, weight=batch.weight / torch.from_numpy(times[part]))
+
+
+def deal_batches(
+    targets: np.ndarray, n_batches: int, spare: int, generator: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Places of rows, the batch of each place, and how often the row of each is dealt.
+
+    Every target is spread evenly over the batches; one with fewer rows than batches is dealt
+    several times, in all at most ``spare`` places of a batch beyond those of the rows themselves.
+
+    Examples
+    --------
+    >>> generator = np.random.default_rng(0)
+    >>> chosen, dealt, times = deal_batches(np.array([0, 0, 0, 0, 1]), 2, 8, generator)
+    >>> sorted(dealt[chosen == 4].tolist()), times[chosen == 4].tolist()
+    ([0, 1], [2.0, 2.0])
+    """
+    counts = np.bincount(targets)
+    rare = (counts > 0) & (counts < n_batches)
+    wanted = np.where(rare, n_batches // np.maximum(counts, 1), 1)
+    if rare.sum() > spare:  # so many groups that batches would be all repetition
+        wanted = np.maximum(1, wanted * spare // int(rare.sum()))
+    times = wanted[targets]
+    chosen = np.repeat(np.arange(len(targets)), times)
+    # at random within each target, then dealt one by one along all of them: the copies of a row
+    # are apart by as many places as its target has rows, so that no batch gets one twice
+    copies = np.arange(len(chosen)) - np.repeat(np.cumsum(times) - times, times)
+    order = np.lexsort((generator.random(len(targets))[chosen], copies, targets[chosen]))
+    dealt = np.empty(len(chosen), dtype=np.int64)
+    dealt[order] = (np.arange(len(chosen)) + generator.integers(n_batches)) % n_batches
+    return chosen, dealt, times[chosen].astype(np.float64)
+
+
+@final
+@dataclass(frozen=True)
+class ChunkedTreeLearner:
+    """Boosted trees of the label, and of the group given the label, by XGBoost's external memory.
+
+    Attributes
+    ----------
+    settings : TreeSettings
+    feature_types : sequence of str
+        "q" or "c" for each input.
+    n_folds : int
+    folder : Path
+        Where XGBoost keeps the rows in bins.
+
+    Notes
+    -----
+    All folds share the bins of all training rows, and one file of them; rows of a fold count
+    nothing for its model. Of every row XGBoost keeps label, weight, place in the tree, and for
+    each output a margin and a gradient in memory: about 20 bytes, and 12 for each output.
+    """
+
+    settings: TreeSettings
+    feature_types: Sequence[str]
+    n_folds: int
+    folder: Path
+
+    @property
+    def steps(self) -> int:
+        """Number of ensembles: for each fold one of the label and one of the group."""
+        return 2 * self.n_folds
+
+    def fit(self, rows: ChunkedRows, on_step: Callable[[], None]) -> list[nn.Module]:
+        """Grow trees for each fold."""
+        (k, c), types = rows.shape, list(self.feature_types)
+        settings = replace(self.settings, n_threads=torch.get_num_threads())
+        labels = _Target(lambda chunk: chunk.x, lambda chunk: chunk.targets % c, types, c)
+        of_label = self._boost(rows, labels, settings, on_step)
+        of_group: Sequence[Trees | None] = [None] * self.n_folds
+        if k > 1:
+            groups = _Target(
+                lambda chunk: with_column(chunk.x, (chunk.targets % c).to(chunk.x)),
+                lambda chunk: chunk.targets // c,
+                [*types, "q" if c == 2 else "c"],
+                k,
+            )
+            of_group = self._boost(rows, groups, settings.for_groups(), on_step)
+        else:
+            for _ in range(self.n_folds):
+                on_step()
+        pairs = zip(of_label, of_group, strict=True)
+        return [JointTrees(label, group, rows.shape) for label, group in pairs]
+
+    def _boost(
+        self,
+        rows: ChunkedRows,
+        target: _Target,
+        settings: TreeSettings,
+        on_step: Callable[[], None],
+    ) -> list[Trees]:
+        """Grow an ensemble for each fold, up to the round with the least out-of-fold loss."""
+        data = xgboost.ExtMemQuantileDMatrix(
+            _Pages(rows, target, self.folder / f"pages-{target.n_classes}"),
+            enable_categorical=True,
+            nthread=settings.n_threads,
+        )
+        folds = np.concatenate([part.folds.to(torch.uint8).numpy() for part in _training(rows)])
+        weight = data.get_weight()
+        boosters, losses = [], []
+        for fold in range(self.n_folds):
+            data.set_weight(np.where(folds == fold, np.float32(0), weight))
+            booster, loss = fit_booster(
+                settings, target.n_classes, data, self._held_out(rows, target, fold)
+            )
+            boosters.append(booster)
+            losses.append(loss)
+            on_step()
+        rounds = common_rounds(losses)
+        return [Trees(booster[:rounds]) for booster in boosters]
+
+    def _held_out(self, rows: ChunkedRows, target: _Target, fold: int) -> DMatrix:
+        """Rows of a fold, as many as stop the growing, from those that rules are fitted by."""
+        total = int(rows.counts("rules").sum())
+        share = min(1.0, _STOP_ROWS * self.n_folds / total)
+        generator = np.random.default_rng([self.settings.seed, fold])
+        found = []
+        for chunk in rows.chunks("rules"):
+            taken = torch.from_numpy(generator.random(len(chunk)) < share)
+            own = chunk.take(((chunk.folds == fold) & taken).nonzero().squeeze(1))
+            found.append((target.inputs(own).numpy(), target.known(own), own.weight))
+        inputs, known, weight = zip(*found, strict=True)
+        return plain_matrix(
+            np.concatenate(inputs),
+            target.types,
+            label=torch.cat(known).numpy(),
+            weight=torch.cat(weight).numpy(),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Target:
+    """What an ensemble learns, and from what."""
+
+    inputs: Callable[[Chunk], Tensor]
+    known: Callable[[Chunk], Tensor]
+    types: Sequence[str]
+    n_classes: int
+
+
+class _Pages(xgboost.DataIter):
+    """Training rows as XGBoost asks for them, several times over."""
+
+    def __init__(self, rows: ChunkedRows, target: _Target, cache: Path) -> None:
+        self._rows, self._target = rows, target
+        self._chunks: Iterator[Chunk] = iter(())
+        super().__init__(cache_prefix=str(cache))
+
+    def reset(self) -> None:
+        """Start again."""
+        self._chunks = _training(self._rows)
+
+    def next(self, input_data: Callable[..., Any]) -> bool:
+        """Hand out the next rows."""
+        chunk = next(self._chunks, None)
+        if chunk is None:
+            return False
+        input_data(
+            data=self._target.inputs(chunk).numpy(),
+            label=self._target.known(chunk).numpy(),
+            weight=chunk.weight.numpy(),
+            feature_types=list(self._target.types),
+        )
+        return True
+
+
+def _training(rows: ChunkedRows) -> Iterator[Chunk]:
+    return rows.chunks("training")
+
+
+@final
+@dataclass(frozen=True)
+class ChunkedColumnsLearner:
+    """A learner that is given some of the inputs only.
+
+    Attributes
+    ----------
+    learner : ChunkedLearner
+    start, stop : int
+        Which inputs, as in :class:`ColumnsModel`.
+    """
+
+    learner: ChunkedLearner
+    start: int
+    stop: int
+
+    @property
+    def steps(self) -> int:
+        """Those of the learner."""
+        return self.learner.steps
+
+    def fit(self, rows: ChunkedRows, on_step: Callable[[], None]) -> list[nn.Module]:
+        """Fit the learner to its inputs."""
+        models = self.learner.fit(_SomeColumns(rows, self.start, self.stop), on_step)
+        return [ColumnsModel(model, self.start, self.stop) for model in models]
+
+
+@dataclass(frozen=True, eq=False)
+class _SomeColumns:
+    """Rows with some of their inputs."""
+
+    rows: ChunkedRows
+    start: int
+    stop: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.rows.shape
+
+    @property
+    def n_inputs(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def n_folds(self) -> int:
+        return self.rows.n_folds
+
+    def counts(self, part: Any) -> np.ndarray:
+        return self.rows.counts(part)
+
+    def chunks(self, part: Any) -> Iterator[Chunk]:
+        return map(self._own, self.rows.chunks(part))
+
+    def mixed(self, seed: int, epoch: int) -> Iterator[Chunk]:
+        return map(self._own, self.rows.mixed(seed, epoch))
+
+    def add_up(self, part: Any, measure: Callable[[Chunk], np.ndarray]) -> np.ndarray:
+        return self.rows.add_up(part, lambda chunk: measure(self._own(chunk)))
+
+    def _own(self, chunk: Chunk) -> Chunk:
+        return replace(chunk, x=chunk.x[:, self.start : self.stop].contiguous())

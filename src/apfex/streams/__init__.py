@@ -1,0 +1,8 @@
+"""Tables that do not fit into memory: read in chunks, again and again, and kept on disk between."""
+
+from apfex.streams._open import is_stream, open_stream, spool_folder
+from apfex.streams._records import RecordFile
+from apfex.streams._settings import StreamSettings
+from apfex.streams._source import Stream
+
+__all__ = ["StreamSettings"]
