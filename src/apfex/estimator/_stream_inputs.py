@@ -25,7 +25,7 @@ _MOST_LEVELS = 2**16
 """Different values of a column of text beyond which they are not counted in memory."""
 _MOST_CELLS = 2**16
 """Combinations of label and sensitive values beyond which they are not counted in memory."""
-_SAMPLE_ROWS, _SAMPLE_VALUES = 2**15, 2**21
+_SAMPLE_ROWS, _SAMPLE_VALUES = 2**15, 2**19
 """Rows that are kept for bins and for ``model="auto"``, fewer of wide tables."""
 
 
@@ -431,7 +431,7 @@ class _Sample:
         if taken.any():
             self._frames.append(frame[taken])
             self._draws.append(draws[taken])
-        if sum(map(len, self._draws)) > 2 * self.most:
+        if sum(map(len, self._draws)) > 1.25 * self.most:
             self._trim()
 
     def frame(self) -> Any:

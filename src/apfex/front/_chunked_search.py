@@ -41,6 +41,9 @@ from apfex.models import (
 from apfex.rates import ConfusionCounts
 from apfex.streams import StreamSettings
 
+_DECISIONS = 2**19
+"""Of all rules, that are in memory at a time."""
+
 
 def search_stream(
     streamed: StreamedRows,
@@ -205,11 +208,16 @@ def _decide(
 ) -> np.ndarray:
     """Tables [1 or 3, b, k, c, c] of what the rules decide for the validation rows."""
     own = rules.cpu()
+    at_once = max(256, _DECISIONS // len(own))
 
-    def measure(chunk: Chunk) -> np.ndarray:
+    def count(chunk: Chunk) -> np.ndarray:
         decided = decisions_of(rule_scores(own, _probabilities(model, chunk, settings)))
         weight = chunk.weight.numpy() if facts.weighted else None
         return count_decisions(decided.numpy(), chunk.targets.numpy(), weight, rows.shape)
+
+    def measure(chunk: Chunk) -> np.ndarray:
+        places = torch.arange(len(chunk)).split(at_once)
+        return np.sum([count(chunk.take(part)) for part in places], axis=0)
 
     return rows.add_up("validation", measure)
 

@@ -18,7 +18,7 @@ from apfex.streams import RecordFile, StreamSettings
 from apfex.tables import TableSummary
 
 _CHUNK_BYTES = 2**22
-_BUFFER_BYTES = 2**25
+_BUFFER_BYTES = 2**24
 """Of inputs that are in memory at a time."""
 
 

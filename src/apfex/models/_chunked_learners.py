@@ -102,15 +102,19 @@ def batches(rows: ChunkedRows, training: TrainingSettings, epoch: int) -> Iterat
     """All training rows in batches of an epoch, in each its share of every group and label."""
     for place, buffer in enumerate(rows.mixed(training.seed, epoch)):
         generator = np.random.default_rng([training.seed, epoch, place])
-        n_batches = max(1, round(len(buffer) / training.batch_size))
-        chosen, dealt, times = deal_batches(
-            buffer.targets.numpy(), n_batches, training.batch_size // _REPEATED, generator
-        )
-        order = np.argsort(dealt, kind="stable")
-        ends = np.cumsum(np.bincount(dealt, minlength=n_batches))[:-1]
-        for part in np.split(order, ends):
-            batch = buffer.take(torch.from_numpy(chosen[part]))
-            yield replace(batch, weight=batch.weight / torch.from_numpy(times[part]))
+        yield from _batches_of(buffer, training.batch_size, generator)
+        del buffer  # before the next one is read
+
+
+def _batches_of(buffer: Chunk, size: int, generator: np.random.Generator) -> Iterator[Chunk]:
+    n_batches = max(1, round(len(buffer) / size))
+    targets, spare = buffer.targets.numpy(), size // _REPEATED
+    chosen, dealt, times = deal_batches(targets, n_batches, spare, generator)
+    order = np.argsort(dealt, kind="stable")
+    ends = np.cumsum(np.bincount(dealt, minlength=n_batches))[:-1]
+    for part in np.split(order, ends):
+        batch = buffer.take(torch.from_numpy(chosen[part]))
+        yield replace(batch, weight=batch.weight / torch.from_numpy(times[part]))
 
 
 def deal_batches(

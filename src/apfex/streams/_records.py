@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import final
 
 import numpy as np
 
-_PIECE = 256
-"""Rows that lie together in the file and stay together in a buffer."""
+_PIECE_ROWS, _PIECE_BYTES = 256, 2**16
+"""Most rows that lie together in the file and stay together in a buffer."""
 
 
 @final
@@ -61,30 +61,37 @@ class RecordFile:
     def mixed(self, size: int, seed: int, epoch: int) -> Iterator[np.ndarray]:
         """All rows in buffers of about so many; each has rows from all over the file.
 
-        The file is cut into pieces of 256 rows, and into as many stretches as a buffer has pieces;
+        The file is cut into pieces of 64 kB, and into as many stretches as a buffer has pieces;
         from every stretch each buffer gets one piece by lot. So every buffer is a sample that is
-        even along the file, also of one that is sorted by label. Within a buffer rows are
-        shuffled. All of it is a function of seed and epoch.
+        even along the file, also of one that is sorted by label. All of it is a function of seed
+        and epoch.
         """
         generator = np.random.default_rng([seed, epoch])
-        pieces = -(-self.n // _PIECE)
-        per_buffer = max(1, size // _PIECE)
-        n_buffers = -(-pieces // per_buffer)
+        rows = min(_PIECE_ROWS, max(1, _PIECE_BYTES // self.dtype.itemsize))
+        pieces = -(-self.n // rows)
+        n_buffers = -(-pieces // max(1, size // rows))
         stretches = [
             generator.permutation(np.arange(start, min(start + n_buffers, pieces)))
             for start in range(0, pieces, n_buffers)
         ]
         for place in range(n_buffers):
-            own = [stretch[place] for stretch in stretches if place < len(stretch)]
-            with self.path.open("rb") as stream:
-                found = [self._piece(stream, int(piece)) for piece in own]
-            buffer = np.concatenate(found)
-            yield buffer[generator.permutation(len(buffer))]
+            own = [int(stretch[place]) for stretch in stretches if place < len(stretch)]
+            yield self._gather([(piece * rows, min(rows, self.n - piece * rows)) for piece in own])
 
-    def _piece(self, stream, piece: int) -> np.ndarray:  # noqa: ANN001
-        start = piece * _PIECE
-        stream.seek(start * self.dtype.itemsize)
-        return np.fromfile(stream, self.dtype, min(_PIECE, self.n - start))
+    def _gather(self, pieces: Sequence[tuple[int, int]]) -> np.ndarray:
+        """Rows from several places of the file, by where each begins and how many they are."""
+        found = np.empty(sum(n for _, n in pieces), dtype=self.dtype)
+        place, space = 0, memoryview(found.view(np.uint8))
+        with self.path.open("rb", buffering=0) as stream:
+            for start, n in pieces:
+                stream.seek(start * self.dtype.itemsize)
+                end = place + n * self.dtype.itemsize
+                while place < end:
+                    read = stream.readinto(space[place:end])
+                    if not read:
+                        raise OSError(f"{self.path} is shorter than it was written.")
+                    place += read
+        return found
 
 
 def full_disk(error: OSError, path: Path) -> OSError:

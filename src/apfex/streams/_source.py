@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc"}
 _FORMATS[".ipc"] = "ipc"
-_BUFFER = 2**18
+_BUFFER = 2**16
 """Bytes of a column that are read at a time, however long a row group is."""
+_CHUNK_BYTES = 2**22
+"""Of a chunk, about: of wide tables fewer rows are read at a time."""
 
 
 @final
@@ -55,6 +57,7 @@ class Stream:
 
     def frames(self, columns: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         """Chunks of at most so many rows as pandas frames; text comes as categories."""
+        rows = min(rows, max(1_000, _CHUNK_BYTES // (8 * len(columns))))
         for batch in self.read(columns, rows):
             for start in range(0, batch.num_rows, rows):
                 yield frame_of(batch.slice(start, rows))
@@ -107,29 +110,47 @@ def open_dataset(dataset: ds.Dataset, name: str = "the dataset") -> Stream:
         raise ValueError(f"{name} must have columns of different names, got {repeated} twice.")
 
     def read(columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        wanted = pa.schema([schema.field(name) for name in columns])
         for fragment in fragments:
-            yield from fragment.to_batches(
-                schema=schema,
-                columns=list(columns),
-                batch_size=rows,
-                batch_readahead=1,
-                use_threads=False,
-                **_scan_options(fragment),
-            )
+            yield from _read_fragment(fragment, wanted, rows)
 
     return Stream(name, schema.remove_metadata(), read)
 
 
-def _scan_options(fragment: Any) -> dict[str, Any]:
-    """Read Parquet column by column through small buffers, not a row group at a time."""
-    import pyarrow.dataset as ds
+def _read_fragment(fragment: Any, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
+    """Batches of one file; of Parquet not more than a batch is decoded at a time.
 
+    A dataset's own scanner holds several row groups, however small the batches are.
+    """
+    import pyarrow.dataset as ds
+    import pyarrow.parquet as pq
+
+    names = list(schema.names)
     if not isinstance(getattr(fragment, "format", None), ds.ParquetFileFormat):
-        return {}
-    options = ds.ParquetFragmentScanOptions(
-        use_buffered_stream=True, buffer_size=_BUFFER, pre_buffer=False
-    )
-    return {"fragment_scan_options": options}
+        yield from fragment.to_batches(schema=schema, columns=names, batch_size=rows)
+        return
+    known = ds.get_partition_keys(fragment.partition_expression)
+    stored = [name for name in names if name not in known]
+    with pq.ParquetFile(
+        fragment.path, filesystem=fragment.filesystem, buffer_size=_BUFFER, pre_buffer=False
+    ) as file:
+        for batch in file.iter_batches(rows, columns=stored, use_threads=False):
+            yield _with_partition(batch, known, schema)
+
+
+def _with_partition(
+    batch: pa.RecordBatch, known: Mapping[str, Any], schema: pa.Schema
+) -> pa.RecordBatch:
+    """The columns of a schema; values that the path of a file tells are those of all its rows."""
+    import pyarrow as pa
+
+    arrays = []
+    for field in schema:
+        if field.name in known:
+            arrays.append(pa.array([known[field.name]] * batch.num_rows).cast(field.type))
+        else:
+            arrays.append(batch.column(field.name).cast(field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _schema(fragment: Any) -> pa.Schema:
