@@ -12,7 +12,16 @@ import apfex
 SOURCE = Path(apfex.__file__).parent
 PLAIN = {"plain"}
 """Below everything."""
-FOUNDATION = {"distributed", "engines", "relaxations", "solvers", "streams", "tables", *PLAIN}
+FOUNDATION = {
+    "clusters",
+    "distributed",
+    "engines",
+    "relaxations",
+    "solvers",
+    "streams",
+    "tables",
+    *PLAIN,
+}
 """Below all others; they know nothing of fairness or of each other."""
 ROOMS = [
     "groups",

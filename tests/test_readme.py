@@ -1,6 +1,8 @@
 """The Python of README and docs runs as printed."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,15 @@ def test_the_examples_of_the_audit_run_in_order(capsys):
     names = run(blocks_of("docs/audit.md"))
     names["test_no_group_is_left_behind"]()
     assert "Worst-off groups" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_page_of_clusters_runs_as_a_script(tmp_path):
+    script = tmp_path / "script.py"
+    check = "    assert len(scores) == 3 and min(scores) > 0.5\n"
+    script.write_text(blocks_of("docs/dask.md")[0] + check)
+    command = [sys.executable, "-W", "ignore::UserWarning", str(script)]
+    subprocess.run(command, check=True, timeout=300)
 
 
 @pytest.mark.slow  # fetches Adult where it is not at hand

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,15 @@ def test_names_may_be_given_one_by_one_or_with_commas(apfex, tmp_path):
         (("--methods", "roc"), "methods must be among always-0.*got 'roc'"),  # of the other table
         (("--seeds", "0"), "--seeds"),
         (("--jobs", "0"), "--jobs must be a number of processes, or -1 .* got 0"),
+        (
+            ("--scheduler", "tcp://a:1"),
+            "--scheduler must come with --backend dask or ray, got 'tcp",
+        ),
+        (
+            ("--backend", "dask", "--scheduler", "tcp://a:1"),
+            "--jobs must be left out with --scheduler, .* got 1",
+        ),
+        (("--backend", "slurm"), "slurm.*apfex reproduce --help"),
         (("--rule", "best"), "best.*apfex reproduce --help"),
     ],
 )
@@ -116,6 +126,34 @@ def test_a_wrong_word_is_named_with_what_there_is(change, said, apfex, tmp_path)
     assert done.out == ""
     assert re.search(said, done.err.replace("\n", " ")), done.err
     assert not out.exists()  # nothing was begun
+
+
+@pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is there")
+def test_a_backend_that_is_not_installed_is_named_in_a_line(apfex, tmp_path):
+    done = apfex(*typed(tmp_path, "--backend", "ray"))
+    assert done.code == 2
+    assert "The backend ray needs the package ray: pip install 'apfex[ray]'." in done.err
+    assert list(RecordFolder(tmp_path).read()) == []
+
+
+@pytest.mark.slow
+def test_the_workers_of_a_cluster_run_it(two_workers, apfex, reproduced, tmp_path):
+    address = two_workers.scheduler.address
+    words = (
+        "--datasets",
+        "heart",
+        "--seeds",
+        "1",
+        "--methods",
+        ",".join(METHODS),
+        "--out",
+        tmp_path,
+    )
+    done = apfex("reproduce", "table2", *words, "--backend", "dask", "--scheduler", address)
+    assert done.code == 0
+    assert "3/3" in done.err
+    tables = [folder / "table2-nearest.md" for folder in (tmp_path, reproduced)]
+    assert tables[0].read_bytes() == tables[1].read_bytes()
 
 
 def test_the_plan_says_what_is_left_and_runs_nothing(apfex, reproduced, tmp_path):
@@ -243,7 +281,7 @@ def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(apfex, tmp_path):
         start_new_session=True,
     ) as running:
         os.close(terminal)
-        errors = read_until("plain seed 0", ours)
+        errors = read_until("always-0 seed 1", ours)
         running.send_signal(signal.SIGINT)
         errors += read_until("Stopped.", ours)
         running.communicate()

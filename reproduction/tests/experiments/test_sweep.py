@@ -11,8 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from joblib import parallel_config
+from joblib.parallel import get_active_backend
 from reproduction.tests.experiments.test_records import files, nearly_full_disk
+from tests.clusters.conftest import kill_one
 
+from apfex.clusters import use_backend
 from apfex_reproduction.experiments import (
     EXPERIMENTS,
     RecordFolder,
@@ -96,9 +100,9 @@ def test_a_sweep_that_is_stopped_goes_on_where_it_was(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         run_sweep(what, tmp_path, n_jobs=1, on_done=stopped)
     on_disk = {key_of(record) for record in RecordFolder(tmp_path).read()}
-    assert on_disk == set(what.keys[:6])  # the second job was finished, and so is not repeated
+    assert on_disk == set(stopped.keys) == set(what.keys[:4])  # each is told once it is written
     records, done = go(what, tmp_path)
-    assert set(done.keys) == set(what.keys[6:])
+    assert set(done.keys) == set(what.keys[4:])
     whole, _ = go(what, tmp_path / "other")
     assert timeless(records) == timeless(whole)
 
@@ -265,6 +269,14 @@ def test_the_number_of_threads_is_the_users_again(tmp_path):
         torch.set_num_threads(before)
 
 
+def test_a_scheduler_needs_a_backend(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"scheduler must be given with a backend, got 'tcp://a:1'"
+    ):
+        go(sweep(), tmp_path / "new", scheduler="tcp://a:1")
+    assert not (tmp_path / "new").exists()
+
+
 def test_gradient_methods_run_together_and_the_slow_ones_alone():
     what = Sweep(
         ("always-0", "searchfair-1", "plain", "roc", "apfex-1", "front"),
@@ -384,3 +396,62 @@ def test_a_disk_that_is_full_for_workers_stops_them_all(tmp_path):
     kept = list(RecordFolder(tmp_path / "records").read())
     assert {key_of(record)[2] for record in kept} == {"always-0"}
     assert len(kept) < LONG
+
+
+class KillsOne(Done):
+    """Kills a worker that is at work, when the first record comes."""
+
+    def __init__(self, client: Any) -> None:
+        super().__init__()
+        self._client = client
+
+    def __call__(self, record: Any, done: int, total: int) -> None:
+        if not self.keys:
+            kill_one(self._client)
+        super().__call__(record, done, total)
+
+
+@pytest.mark.slow
+def test_no_run_is_lost_or_counted_twice_where_a_worker_of_a_cluster_dies(two_workers, tmp_path):
+    what = sweep((*CHEAP, "apfex-inter"), seeds=range(6))
+    before, done = set(two_workers.run(os.getpid).values()), KillsOne(two_workers)
+    records = run_sweep(what, tmp_path / "there", backend="dask", on_done=done)
+    assert set(two_workers.run(os.getpid).values()) != before
+    assert sorted(done.keys) == sorted(what.keys)
+    assert done.counts == [(place, len(what.keys)) for place in range(1, len(what.keys) + 1)]
+    assert [key_of(record) for record in records] == what.keys
+    assert sorted(map(key_of, RecordFolder(tmp_path / "there").read())) == sorted(what.keys)
+    here, _ = go(what, tmp_path / "here")
+    assert timeless(records) == timeless(here)
+
+
+@pytest.mark.slow
+def test_the_backend_around_a_sweep_is_used(two_workers, tmp_path):
+    del two_workers
+    what = sweep(seeds=(0, 1))
+    with parallel_config(backend="dask"):
+        there, _ = go(what, tmp_path / "there", n_jobs=-1)
+    with parallel_config(backend="multiprocessing"):  # like Ray it hands nothing out before the end
+        pooled, _ = go(what, tmp_path / "pooled", n_jobs=2)
+    here, _ = go(what, tmp_path / "here")
+    assert timeless(there) == timeless(pooled) == timeless(here)
+
+
+@pytest.mark.slow
+def test_workers_that_are_gone_end_the_sweep_with_a_sentence(time_limit, tmp_path):
+    del time_limit
+    what = sweep(seeds=range(4))
+
+    def stop(record: Any, done: int, total: int) -> None:
+        del record, done, total
+        active: Any = get_active_backend()[0]
+        active.client.cluster.close()
+
+    told = pytest.raises(RuntimeError, match=r"The workers have failed .*; \d+ of 12 runs are on r")
+    with use_backend("dask", n_jobs=2), told:
+        run_sweep(what, tmp_path, on_done=stop)
+    kept = [key_of(record) for record in RecordFolder(tmp_path).read()]
+    assert 0 < len(kept) < 12
+    records, done = go(what, tmp_path)
+    assert sorted(done.keys) == sorted(set(what.keys) - set(kept))
+    assert [key_of(record) for record in records] == what.keys

@@ -17,7 +17,9 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
 from apfex.auditing import Audit
+from apfex.clusters import is_dask_frame
 from apfex.estimator._audit import compare_decisions, read_audit_rows
+from apfex.estimator._dask_inputs import OpenedFrame, settings_for_dask
 from apfex.estimator._inputs import (
     class_code,
     column_names,
@@ -38,11 +40,13 @@ from apfex.front import (
     Features,
     Fitted,
     Front,
+    PartitionedRows,
     Rows,
     SearchSettings,
     StreamedRows,
     decide_by_scores,
     search_front,
+    search_partitioned_front,
     search_streamed_front,
 )
 from apfex.metrics import check_indexes
@@ -348,7 +352,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             chunks and need not fit into memory: path, pattern, folder or list of Parquet or Arrow
             files, a pyarrow ``Dataset`` or reader, a function that returns a new reader or
             iterator of record batches, such an iterator, a torch ``DataLoader`` of ``(X, y,
-            sensitive)`` or ``(X, y, sensitive, weight)``, or an XGBoost ``DataIter``.
+            sensitive)`` or ``(X, y, sensitive, weight)``, or an XGBoost ``DataIter``. Rows of a
+            Dask DataFrame stay on its workers, which grow trees together.
         y : array of shape [n], or column of a stream
             At least two classes, at least two rows of each. Of a stream the name of the column;
             None where the stream itself has labels, as a ``DataLoader`` does.
@@ -358,6 +363,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             Only ratios matter. A row of weight zero is left out, as if it were not there.
         """
         settings = read_settings(self)
+        if is_dask_frame(X):
+            return self._fit_dask(X, (y, sensitive_features, sample_weight), settings)
         if is_stream(X):
             return self._fit_stream(X, y, sensitive_features, sample_weight, settings)
         X = read_features(X)
@@ -393,11 +400,31 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             search = partial(search_streamed_front, streaming=streaming, folder=folder)
             return self._explore(opened.rows, settings, search)
 
+    def _fit_dask(self, X: Any, given: tuple[Any, Any, Any], settings: SearchSettings) -> Self:
+        """Fit the partitions of a Dask DataFrame on its workers; few rows in memory."""
+        streaming, settings = read_streaming(self.streaming, settings), settings_for_dask(settings)
+        opened = OpenedFrame.of(
+            X,
+            given,
+            streaming,
+            sensitive=self.sensitive,
+            include_sensitive=self.include_sensitive,
+            grouping=self.grouping,
+        )
+        validate_data(self, opened.header(), skip_check_array=True)
+        if settings.crosses(opened.rows.facts.n_rows):
+            return self.fit(**opened.in_memory())
+        search = partial(search_partitioned_front, streaming=streaming)
+        return self._explore(opened.rows, settings, search)
+
     def _explore(
-        self, rows: Rows | StreamedRows, settings: SearchSettings, search: Callable[..., Fitted]
+        self,
+        rows: Rows | StreamedRows | PartitionedRows,
+        settings: SearchSettings,
+        search: Callable[..., Fitted],
     ) -> Self:
         """Search the front of rows, and choose the point that ``predict`` uses at first."""
-        known = rows.facts if isinstance(rows, StreamedRows) else rows
+        known = rows if isinstance(rows, Rows) else rows.facts
         favorable = class_code(known.classes, self.favorable_label)
         settings = settings_for_rows(settings, known, favorable, self.n_jobs, self.class_weight)
         left_out = () if self.include_sensitive else tuple(column_names(self.sensitive))

@@ -7,6 +7,7 @@ inprocessing (a model for each point), and :class:`Fitted` is all that a fit has
 
 from apfex.front._criteria import Criteria
 from apfex.front._cross_fit import Inputs, TextAsCategories
+from apfex.front._dask_search import PartitionedRows
 from apfex.front._front import (
     Front,
     NearConstantWarning,
@@ -35,6 +36,7 @@ from apfex.front._search import (
     Features,
     Fitted,
     search_front,
+    search_partitioned_front,
     search_streamed_front,
 )
 from apfex.front._settings import SearchSettings

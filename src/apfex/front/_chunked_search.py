@@ -207,13 +207,13 @@ def _decide(
     settings: SearchSettings,
 ) -> np.ndarray:
     """Tables [1 or 3, b, k, c, c] of what the rules decide for the validation rows."""
-    own = rules.cpu()
+    own, shape = rules.cpu(), rows.shape  # rows may stay where they are
     at_once = max(256, _DECISIONS // len(own))
 
     def count(chunk: Chunk) -> np.ndarray:
         decided = decisions_of(rule_scores(own, _probabilities(model, chunk, settings)))
         weight = chunk.weight.numpy() if facts.weighted else None
-        return count_decisions(decided.numpy(), chunk.targets.numpy(), weight, rows.shape)
+        return count_decisions(decided.numpy(), chunk.targets.numpy(), weight, shape)
 
     def measure(chunk: Chunk) -> np.ndarray:
         places = torch.arange(len(chunk)).split(at_once)

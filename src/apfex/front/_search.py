@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from apfex.front._candidates import Candidate, SearchResult
 from apfex.front._chunked_search import search_stream
+from apfex.front._dask_search import PartitionedRows, search_partitions
 from apfex.front._front import Front, probabilities_in_chunks
 from apfex.front._inprocess import search_members
 from apfex.front._pareto_front import non_dominated
@@ -147,6 +148,20 @@ def search_streamed_front(
     """Search a front of rows that are read in chunks and kept in files of a folder."""
     with use_threads(settings.n_threads):
         found = search_stream(rows, settings, streaming, seed, folder)
+    return fitted_of(found, rows.facts, settings, features, favorable)
+
+
+def search_partitioned_front(
+    rows: PartitionedRows,
+    settings: SearchSettings,
+    streaming: StreamSettings,
+    features: Features,
+    favorable: int,
+    seed: int,
+) -> Fitted:
+    """Search a front of rows that lie on the workers of a Dask cluster."""
+    with use_threads(settings.n_threads):
+        found = search_partitions(rows, settings, streaming, seed)
     return fitted_of(found, rows.facts, settings, features, favorable)
 
 

@@ -174,6 +174,13 @@ def in_parallel(work: Callable[[_T], _U], things: Sequence[_T]) -> Iterator[_U]:
         yield from threads.map(work, things)
 
 
+def objective_of(n_classes: int) -> dict[str, Any]:
+    """What XGBoost minimises to learn classes, and the loss that is measured by."""
+    if n_classes == 2:
+        return {"objective": "binary:logistic", "eval_metric": "logloss"}
+    return {"objective": "multi:softprob", "eval_metric": "mlogloss", "num_class": n_classes}
+
+
 def fit_booster(
     settings: TreeSettings, n_classes: int, data: DMatrix, validation: DMatrix
 ) -> tuple[Booster, list[float]]:
@@ -181,10 +188,7 @@ def fit_booster(
 
     Growing stops early, as the settings say; what was grown since the least loss is still there.
     """
-    objective: dict[str, Any] = {"objective": "binary:logistic", "eval_metric": "logloss"}
-    if n_classes > 2:
-        objective = {"objective": "multi:softprob", "eval_metric": "mlogloss"}
-        objective["num_class"] = n_classes
+    objective = objective_of(n_classes)
     results: dict[str, dict[str, list[float]]] = {}
     booster = xgboost.train(
         settings.parameters(**objective),

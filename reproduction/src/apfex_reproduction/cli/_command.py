@@ -16,6 +16,7 @@ _EXAMPLES = """Examples:
   apfex reproduce table1 --variants --out reproduction
   apfex reproduce figure --datasets adult,heart
   apfex reproduce all --plan
+  apfex reproduce all --backend dask --scheduler tcp://10.0.0.5:8786
 
 A sweep that was stopped goes on where it was: finished runs are kept in the folder."""
 
@@ -36,6 +37,14 @@ class Split(StrEnum):
 
     even = "70/15/15"
     mamo = "mamo"
+
+
+class Backend(StrEnum):
+    """Where runs are made."""
+
+    loky = "loky"
+    dask = "dask"
+    ray = "ray"
 
 
 class Rule(StrEnum):
@@ -61,6 +70,14 @@ def reproduce(
         int, typer.Option(help="Runs of each method, seeds 0, 1, ...; the figure shows one.", min=1)
     ] = 10,
     jobs: Annotated[int, typer.Option(help="Processes; -1: one for each core.")] = -1,
+    backend: Annotated[
+        Backend | None,
+        typer.Option(help="Processes of this machine (loky), a Dask cluster, or Ray."),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Of a Dask or Ray cluster, as tcp://HOST:8786.", metavar="ADDRESS"),
+    ] = None,
     split: Annotated[
         Split, typer.Option(help="The paper's, or the sizes of Padh et al.")
     ] = Split.even,
@@ -98,6 +115,8 @@ def reproduce(
         out,
         earlier,
         plan,
+        None if backend is None else backend.value,
+        scheduler,
     )
     screen.finish(reproduce_experiment(wanted, screen))
 

@@ -36,6 +36,8 @@ class Wanted:
     folder: Path
     earlier: Path | None = None
     only_plan: bool = False
+    backend: Literal["loky", "dask", "ray"] | None = None
+    scheduler: str | None = None
 
 
 def reproduce_experiment(wanted: Wanted, screen: Screen) -> Mapping[str, Any]:
@@ -126,6 +128,15 @@ def _sweep_of(wanted: Wanted) -> Sweep:
 def _check_jobs(wanted: Wanted) -> None:
     if wanted.n_jobs == 0:
         raise ValueError("--jobs must be a number of processes, or -1 for one a core, got 0.")
+    if wanted.scheduler is not None and wanted.backend not in ("dask", "ray"):
+        raise ValueError(
+            f"--scheduler must come with --backend dask or ray, got {wanted.scheduler!r} alone."
+        )
+    if wanted.scheduler is not None and wanted.n_jobs != -1:
+        raise ValueError(
+            f"--jobs must be left out with --scheduler, whose workers are all used, got "
+            f"{wanted.n_jobs}."
+        )
 
 
 def _read_datasets(names: Sequence[str], split: str) -> tuple[str, ...]:
@@ -172,7 +183,13 @@ def _run(sweeps: Sequence[Sweep], wanted: Wanted, screen: Screen) -> list[dict[s
 
         try:
             records = run_sweep(
-                sweeps, wanted.folder, earlier=wanted.earlier, n_jobs=wanted.n_jobs, on_done=show
+                sweeps,
+                wanted.folder,
+                earlier=wanted.earlier,
+                n_jobs=wanted.n_jobs,
+                backend=wanted.backend,
+                scheduler=wanted.scheduler,
+                on_done=show,
             )
         except KeyboardInterrupt:
             screen.aside(

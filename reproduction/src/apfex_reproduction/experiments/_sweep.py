@@ -1,15 +1,21 @@
-"""Many runs side by side: what is not on record yet, in jobs, each written as it is done."""
+"""Many runs side by side: what is not on record yet, in jobs, each written as it is done.
+
+Jobs run wherever joblib is told to; only the process that asked for them writes records.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from operator import index
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Literal, final
 
 import apfex
+from apfex.clusters import use_backend
 from apfex_reproduction.experiments._methods import (
     METHODS,
     Convex,
@@ -90,6 +96,10 @@ class Sweep:
         ]
 
 
+_ONE_AT_A_TIME = threading.Lock()
+"""Filters of warnings and numbers of threads belong to a process: its threads take turns."""
+
+
 @final
 @dataclass(frozen=True)
 class _Job:
@@ -101,23 +111,26 @@ class _Job:
     methods: tuple[str, ...]
     budget: Mapping[str, Any] | None
 
-    def run(self, place: RecordFolder) -> _Outcome:
-        """Make and write the records; if a method fails, those before it, and what went wrong."""
+    def run(self) -> _Outcome:
+        """Make the records; if a method fails, those before it, and what went wrong."""
+        with _ONE_AT_A_TIME:
+            outcomes = list(self.outcomes())
+        records = [record for outcome in outcomes for record in outcome.records]
+        return _Outcome(records, outcomes[-1].failure)
+
+    def outcomes(self) -> Iterator[_Outcome]:
+        """Each record as it is made; at the end, if a method fails, what went wrong."""
         import torch
 
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
-        records, running = [], self._records()
+        done: list[Key] = []
         try:
-            while True:
-                try:
-                    record = next(running)
-                except StopIteration:
-                    return _Outcome(records, None)
-                except Exception as error:  # the other jobs go on; the sweep says it in the end
-                    return _Outcome(records, self._tell(error, records))
-                place.write(record)  # a full disk ends the sweep
-                records.append(record)
+            for record in self._records():
+                done.append(key_of(record))
+                yield _Outcome([record], None)
+        except Exception as error:  # the other jobs go on; the sweep says it in the end
+            yield _Outcome([], self._tell(error, done))
         finally:
             torch.set_num_threads(threads)
 
@@ -125,8 +138,7 @@ class _Job:
         trials = [make_trial(self.dataset, self.split, seed) for seed in self.seeds]
         yield from run_trials(trials, self.methods, self.budget)
 
-    def _tell(self, error: Exception, records: Sequence[Record]) -> str:
-        done = {key_of(record) for record in records}
+    def _tell(self, error: Exception, done: Collection[Key]) -> str:
         runs = [(m, s) for m in self.methods for s in self.seeds]
         left = [(m, s) for m, s in runs if (self.dataset, self.split, m, s) not in done]
         methods = ", ".join(dict.fromkeys(m for m, _ in left))
@@ -148,11 +160,14 @@ def run_sweep(
     *,
     earlier: str | Path | None = None,
     n_jobs: int = -1,
+    backend: Literal["loky", "dask", "ray"] | None = None,
+    scheduler: str | None = None,
     on_done: Callable[[Record, int, int], None] | None = None,
 ) -> list[Record]:
     """Run what is not on record yet, and return all records of the sweep.
 
-    A sweep that was stopped goes on where it was: finished runs are never repeated.
+    A sweep that was stopped goes on where it was: finished runs are never repeated. A job whose
+    worker dies runs again on another worker of a Dask cluster, and counts once.
 
     Parameters
     ----------
@@ -164,7 +179,12 @@ def run_sweep(
     earlier : path, optional
         A folder of records that count as done too; nothing is written there.
     n_jobs : int
-        Processes; -1: one for each core.
+        Processes; -1: one for each core, or all workers of a cluster.
+    backend : {"loky", "dask", "ray"}, optional
+        Where they run, as for :func:`apfex.clusters.use_backend`. By default what a surrounding
+        ``joblib.parallel_config`` says, else processes of this machine.
+    scheduler : str, optional
+        Address of a Dask or Ray cluster that runs already.
     on_done : callable, optional
         Called with each new record, once it is written, the number of records so far and that of
         the sweep.
@@ -178,6 +198,8 @@ def run_sweep(
     """
     if n_jobs == 0:
         raise ValueError("n_jobs must be a number of processes, or -1 for one a core, got 0.")
+    if backend is None and scheduler is not None:
+        raise ValueError(f"scheduler must be given with a backend, got {scheduler!r} without one.")
     sweeps = [sweep] if isinstance(sweep, Sweep) else list(sweep)
     keys = list(dict.fromkeys(key for one in sweeps for key in one.keys))
     place = RecordFolder(folder)
@@ -187,13 +209,20 @@ def run_sweep(
         for one in sweeps:
             _check_settings(one, [found[key] for key in one.keys if key in found])
         jobs = _all_jobs(sweeps, found)
-        failures = []
-        for outcome in _finished(jobs, place, n_jobs):
-            for record in outcome.records:
-                found[key_of(record)] = record
-                if on_done is not None:
-                    on_done(record, len(found), len(keys))
-            failures += [outcome.failure] if outcome.failure else []
+        failures: list[str] = []
+        where = nullcontext()
+        if backend is not None and _goes_out(jobs, n_jobs, backend):
+            where = use_backend(backend, scheduler=scheduler, n_jobs=n_jobs)
+            n_jobs = -1 if backend == "dask" else n_jobs
+        with where, closing(_finished(jobs, n_jobs, backend)) as outcomes:
+            for outcome in _told(outcomes, lambda: f"{len(found)} of {len(keys)}"):
+                for record in outcome.records:
+                    place.write(record)  # a full disk ends the sweep
+                for record in outcome.records:
+                    found[key_of(record)] = record
+                    if on_done is not None:
+                        on_done(record, len(found), len(keys))
+                failures += [outcome.failure] if outcome.failure else []
     if failures:
         raise RuntimeError(
             f"{len(failures)} of {len(jobs)} jobs failed; the others are on record, and the same "
@@ -236,15 +265,46 @@ def _all_jobs(sweeps: Sequence[Sweep], found: Mapping[Key, Record]) -> list[_Job
     return jobs
 
 
-def _finished(jobs: Sequence[_Job], place: RecordFolder, n_jobs: int) -> Iterator[_Outcome]:
-    """Outcomes as the jobs end."""
-    if n_jobs == 1 or len(jobs) < 2:
-        yield from (job.run(place) for job in jobs)
-        return
-    from joblib import Parallel, delayed
+def _goes_out(jobs: Sequence[_Job], n_jobs: int, backend: str | None) -> bool:
+    """Whether jobs leave this process: one at a time may stay, unless a cluster is asked for."""
+    return bool(jobs) and (backend in ("dask", "ray") or (n_jobs != 1 and len(jobs) > 1))
 
-    parallel: Any = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    yield from parallel(delayed(job.run)(place) for job in jobs)
+
+def _finished(jobs: Sequence[_Job], n_jobs: int, backend: str | None) -> Generator[_Outcome]:
+    """Outcomes as the jobs end, each job once."""
+    if not _goes_out(jobs, n_jobs, backend):
+        for job in jobs:
+            yield from job.outcomes()
+        return
+    from joblib import Parallel, delayed, effective_n_jobs
+    from joblib.parallel import get_active_backend
+
+    tasks = [delayed(job.run)() for job in jobs]
+    active: Any = get_active_backend()[0]
+    parallel: Any
+    if active.supports_return_generator:
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+        yield from parallel(tasks)
+        return
+    parallel = Parallel(n_jobs=n_jobs)
+    wave = effective_n_jobs(n_jobs)  # Ray hands out what is done at the end of a call only
+    for start in range(0, len(tasks), wave):
+        yield from parallel(tasks[start : start + wave])
+
+
+def _told(outcomes: Iterator[_Outcome], done: Callable[[], str]) -> Iterator[_Outcome]:
+    """The outcomes; workers that are gone are told in a sentence."""
+    while True:
+        try:
+            outcome = next(outcomes)
+        except StopIteration:
+            return
+        except Exception as error:
+            raise RuntimeError(
+                f"The workers have failed ({type(error).__name__}: {error}); {done()} runs are on "
+                "record, and the same sweep goes on with the others."
+            ) from error
+        yield outcome
 
 
 def _jobs(sweep: Sweep, found: Mapping[Key, Record]) -> Iterator[_Job]:

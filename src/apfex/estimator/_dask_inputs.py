@@ -1,0 +1,197 @@
+"""The rows of a Dask DataFrame, checked where they are: what is known of partitions adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+import pandas as pd
+
+from apfex.clusters import client_in_use, gather
+from apfex.estimator._stream_inputs import Roles, read_roles
+from apfex.estimator._stream_inputs import _FirstPass as FirstPass
+from apfex.estimator._stream_inputs import _Reader as Reader
+from apfex.estimator._stream_inputs import _Sample as Sample
+from apfex.estimator._stream_inputs import _values as column_of
+from apfex.front import PartitionedRows, RowFacts, SearchSettings
+from apfex.streams import Stream, StreamSettings
+
+_SAMPLE_ROWS = 2_000
+"""Rows of all partitions that come along with what is known of them."""
+
+
+def settings_for_dask(settings: SearchSettings) -> SearchSettings:
+    """Trees are what learns on Dask workers; "auto" means these."""
+    if settings.models not in (("auto",), ("boosting",)):
+        raise ValueError(
+            f"model must be 'boosting' or 'auto' where X is a Dask DataFrame, got "
+            f"{list(settings.models)}: workers grow trees together. Networks learn from files "
+            "(X a path of Parquet), or from a table in memory (X.compute())."
+        )
+    return replace(settings, models=("boosting",))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class OpenedFrame:
+    """A Dask DataFrame whose rows have been looked at once."""
+
+    stream: Stream
+    roles: Roles
+    rows: PartitionedRows
+    keeps_sensitive: bool
+    """Whether the sensitive columns are part of the table that ``predict`` is given."""
+
+    @staticmethod
+    def of(
+        X: Any,
+        given: tuple[Any, Any, Any],
+        settings: StreamSettings,
+        *,
+        sensitive: Sequence[str] | str | None,
+        include_sensitive: bool,
+        grouping: str,
+    ) -> OpenedFrame:
+        """Look at all partitions; ``given`` are the labels, sensitive features and weights."""
+        client, stream = client_in_use(), _stream_of(X)
+        roles = read_roles(stream, *given, sensitive=sensitive, include_sensitive=include_sensitive)
+        partitions = X[roles.columns].to_delayed()
+        passes = _look(client, partitions, roles)
+        together = _added(passes, roles)
+        streamed = together.rows(stream, grouping, settings)
+        reader = Reader(stream, roles, streamed.facts, together.weight.mean, together.n, 0)
+        strata = np.stack([_strata(one, streamed.facts, reader) for one in passes])
+        rows = PartitionedRows(client, partitions, _Read(reader), streamed, strata)
+        return OpenedFrame(stream, roles, rows, sensitive is not None)
+
+    @property
+    def names(self) -> list[str]:
+        """Columns of ``X`` as ``predict`` is given it."""
+        wanted = {*self.roles.features, *(self.roles.sensitive if self.keeps_sensitive else ())}
+        return [name for name in self.stream.columns if name in wanted]
+
+    def header(self) -> pd.DataFrame:
+        """An empty table with these columns."""
+        return pd.DataFrame(columns=self.names)
+
+    def in_memory(self) -> dict[str, Any]:
+        """All rows, as arguments of ``fit``."""
+        rows, roles = self.rows, self.roles
+        frame = pd.concat(gather(rows.client, rows.client.compute(rows.partitions)))
+        frame = frame.reset_index(drop=True)
+        apart = bool(roles.sensitive) and not self.keeps_sensitive
+        return {
+            "X": frame[self.names],
+            "y": frame[roles.label],
+            "sensitive_features": frame[roles.sensitive] if apart else None,
+            "sample_weight": None if roles.weight is None else frame[roles.weight],
+        }
+
+
+def _stream_of(X: Any) -> Stream:
+    """The columns of a frame; its rows are not read through it."""
+    import pyarrow as pa
+
+    names = list(X.columns)
+    strange = [name for name in names if not isinstance(name, str)]
+    if strange or len(set(names)) < len(names):
+        raise ValueError(
+            "A Dask DataFrame must have columns with names of text that differ from each other, "
+            f"got {names}."
+        )
+    return Stream("the Dask DataFrame", pa.schema([(n, pa.null()) for n in names]), _no_batches)
+
+
+def _no_batches(columns: Sequence[str], rows: int) -> Any:
+    raise TypeError(f"Partitions are not read as batches of {rows} rows of {list(columns)}.")
+
+
+def _look(client: Any, partitions: Sequence[Any], roles: Roles) -> list[FirstPass]:
+    """One pass over each partition, where it is."""
+    import dask
+
+    share = -(-_SAMPLE_ROWS // max(1, len(partitions)))
+    look = dask.delayed(_look_at, pure=False)
+    tasks = [look(frame, roles, share, place) for place, frame in enumerate(partitions)]
+    return gather(client, client.compute(tasks))
+
+
+def _look_at(frame: Any, roles: Roles, share: int, place: int) -> FirstPass:
+    found = FirstPass(roles)
+    found.sample = Sample(share)
+    _check_columns(frame, roles.columns, place)
+    try:
+        found.add(frame)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"In partition {place} of X: {error}") from error
+    return found
+
+
+def _check_columns(frame: Any, wanted: Sequence[str], place: int) -> None:
+    if list(frame.columns) != list(wanted):
+        lacking = [name for name in wanted if name not in frame.columns]
+        more = [str(name) for name in frame.columns if name not in wanted]
+        raise ValueError(
+            f"All partitions of X must have the same columns, got partition {place} with other "
+            f"ones: missing {lacking or 'none'}, unknown {more or 'none'}; write it again, or "
+            "leave it out."
+        )
+
+
+def _added(passes: Sequence[FirstPass], roles: Roles) -> FirstPass:
+    """What is known of all partitions."""
+    together = FirstPass(roles)
+    for place, one in enumerate(passes):
+        try:
+            _add(together, one)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"From partition {place} of X on: {error}") from error
+    return together
+
+
+def _add(together: FirstPass, one: FirstPass) -> None:
+    together.n += one.n
+    together.missing += one.missing
+    together.cells.update(one.cells)
+    together.label_weight.update(one.label_weight)
+    together.weight.total += one.weight.total
+    together.weight.n += one.weight.n
+    if one.summary is not None:
+        before = together.summary
+        together.summary = one.summary if before is None else before + one.summary
+        together.sample.add(one.sample.frame())
+        together._check_levels()
+
+
+def _strata(one: FirstPass, facts: RowFacts, reader: Reader) -> np.ndarray:
+    """Rows of a partition by group and label, int64 [k * c]."""
+    k, c = facts.shape
+    if not one.cells:
+        return np.zeros(k * c, dtype=np.int64)
+    names = [*reader.roles.sensitive, reader.roles.label]
+    columns = zip(names, zip(*one.cells, strict=True), strict=True)
+    codes = _strata_of(pd.DataFrame({n: column_of(values) for n, values in columns}), reader)
+    return np.bincount(codes, list(one.cells.values()), k * c).astype(np.int64)
+
+
+def _strata_of(frame: Any, reader: Reader) -> np.ndarray:
+    """``group * c + label`` of each row."""
+    if not len(frame):
+        return np.zeros(0, dtype=np.int64)
+    return reader.groups(frame) * len(reader.facts.classes) + reader.labels(frame)
+
+
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """Inputs, strata and weights of the frame of a partition."""
+
+    reader: Reader
+
+    def __call__(self, frame: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        roles = self.reader.roles
+        if roles.weight is not None:
+            frame = frame[frame[roles.weight] > 0]
+        strata = _strata_of(frame, self.reader)
+        return frame[roles.features], strata, self.reader.weights(frame)
