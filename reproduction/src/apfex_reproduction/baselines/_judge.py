@@ -76,7 +76,8 @@ class Judge:
         names = [" x ".join(groups.attributes) for groups in groupings]
         object.__setattr__(self, "_groupings", names)
         object.__setattr__(self, "_indexes", [GroupIndex.of(groups) for groups in groupings])
-        told = [axis for axis in self.axes if not np.isnan(self._gap(axis, self._y[None] * 0)[0])]
+        _, *gaps = self.values(self._y[None] * 0)[0]
+        told = [axis for axis, gap in zip(self.axes, gaps, strict=True) if not np.isnan(gap)]
         if len(told) < len(self.axes):
             names = [self._name(axis) for axis in self.axes if axis not in told]
             warnings.warn(
@@ -100,20 +101,24 @@ class Judge:
     def values(self, decisions: Tensor) -> np.ndarray:
         """Error and gaps [b, 1 + gaps] of decisions [b, n]."""
         error = (decisions != self._y).double() @ (self._weight / self._weight.sum())
-        return np.stack([error.numpy(), *(self._gap(axis, decisions) for axis in self.axes)], 1)
+        selected = decisions.double()
+        counts = {
+            place: soft_counts(selected, self._y, self._indexes[place], self._weight)
+            for place in {place for _, place in self.axes}
+        }
+        gaps = [_gap(rate, counts[place]) for rate, place in self.axes]
+        return np.stack([error.numpy(), *gaps], 1)
 
     def constant(self, decisions: Tensor) -> np.ndarray:
         """Which members [b] decide the same for all, or no better than that."""
         return is_trivial(decisions, self._y, 2, self._weight).numpy()
 
-    def _gap(self, axis: tuple[RateName, int], decisions: Tensor) -> np.ndarray:
-        rate, grouping = axis
-        index = self._indexes[grouping]
-        counts = soft_counts(decisions.double(), self._y, index, self._weight)
-        return largest_gap(rates_of(rate, counts).unsqueeze(-2)).numpy()
-
     def _name(self, axis: tuple[RateName, int]) -> str:
         return f"{self._groupings[axis[1]]}_{axis[0]}_gap"
+
+
+def _gap(rate: RateName, counts: Tensor) -> np.ndarray:
+    return largest_gap(rates_of(rate, counts).unsqueeze(-2)).numpy()
 
 
 def check_rule(selection: str, min_accuracy: float | None) -> None:

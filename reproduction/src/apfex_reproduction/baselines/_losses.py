@@ -85,7 +85,7 @@ class _Family:
     def of(listed: Sequence[tuple[int, int, Term]], n_rows: int) -> _Family:
         """From (loss, row of the scores, term)."""
         rows = list(dict.fromkeys(row for _, row, _ in listed))
-        rates = tuple(dict.fromkeys(term.rate for *_, term in listed))
+        rates: tuple[RateName, ...] = tuple(dict.fromkeys(term.rate for *_, term in listed))
         places = [(rows.index(row), rates.index(term.rate)) for _, row, term in listed]
         return _Family(
             listed[0][2],

@@ -170,11 +170,12 @@ class Networks:
             views[0].index_copy_(2, inputs.columns, seen)
 
     def snapshot(self, member: int) -> list[np.ndarray]:
-        """Copies of the weights and biases of a member."""
-        layers = [layer[0].numpy() for layer in self._views(self.values[member : member + 1])]
-        return [layer[:, :-1].copy() for layer in layers] + [
-            layer[:, -1:].copy() for layer in layers
-        ]
+        """The weights and biases of a member now: views of one copy."""
+        flat = self.values[member].numpy().copy()
+        ends = np.cumsum([o * i for o, i in self._shapes])[:-1]
+        parts = zip(np.split(flat, ends), self._shapes, strict=True)
+        layers = [part.reshape(shape) for part, shape in parts]
+        return [layer[:, :-1] for layer in layers] + [layer[:, -1:] for layer in layers]
 
     def _views(self, flat: Tensor) -> list[Tensor]:
         """Rows [r, p] as layers [r, out, in + 1]; nothing is copied."""
