@@ -41,7 +41,8 @@ def test_folders_and_globs_are_one_table(folder, name):
 
 def test_frames_of_all_kinds_are_tables():
     arrow = pa.Table.from_pandas(FRAME)
-    for frame in (FRAME, arrow, pl.from_arrow(arrow), pl.from_arrow(arrow).lazy()):
+    other = pl.DataFrame(arrow)
+    for frame in (FRAME, arrow, other, other.lazy()):
         assert rows_of(open_engine_table(frame)) == WANTED
     with pytest.raises(TypeError, match=r"table must be a path, a glob, .* got dict"):
         open_engine_table({"g": [1]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -108,23 +109,22 @@ def audit_table(
         settings, notes = without_labels(settings, "label")
     measures = read_measures(metrics)
     check_sums(measures)
-    source = open_engine_table(table, name)
     given = {"prediction": prediction, "label": label, "score": score, "weight": weight}
-    roles = _roles(source, {**given, "threshold": threshold}, sensitive, control)
-    source = replace(source, table=where_of(source, where))
-    roles = replace(roles, moments=moments_of(measures, roles))
-    query = TableQuery.of(source, roles)
-    return audit_query(query, query.tally(), settings, notes, measures)
+    with closing(open_engine_table(table, name)) as opened:
+        roles = _roles(opened, {**given, "threshold": threshold}, sensitive, control)
+        roles = replace(roles, moments=moments_of(measures, roles))
+        query = TableQuery.of(replace(opened, table=where_of(opened, where)), roles)
+        return _audit_query(query, settings, notes, measures)
 
 
-def audit_query(
+def _audit_query(
     query: TableQuery,
-    tally: Tally,
     settings: AuditSettings,
     notes: Sequence[str],
     measures: Sequence[Measure],
 ) -> Audit:
     """Read the different rows of a table as :func:`audit` reads rows, and audit them."""
+    tally = query.tally()
     data = _read(tally, query, settings.favorable_label)
     strata = make_groups(tally.frame("control")) if query.roles.control else None
     scores = None

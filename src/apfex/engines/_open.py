@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -36,7 +36,9 @@ class EngineTable:
     files : tuple of str
         Where it is read from, if from files.
     format : str
-        "parquet", "csv", "duckdb", "sqlite", or "table".
+        "parquet", "csv", "duckdb", "sqlite", "database" or "table".
+    close : callable
+        Gives back what was opened for it; a user's own connections stay.
     """
 
     name: str
@@ -44,6 +46,7 @@ class EngineTable:
     backend: Any
     files: tuple[str, ...] = ()
     format: str = "table"
+    close: Callable[[], None] = lambda: None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -146,7 +149,8 @@ def open_engine_table(source: Any, table: str | None = None) -> EngineTable:
         elif isinstance(source, ibis.Table):
             opened = EngineTable("the table", source, ibis.get_backend(source))
         else:
-            opened = EngineTable(*frame_table(source))
+            name, found, backend, close = frame_table(source)
+            opened = EngineTable(name, found, backend, close=close)
     if table is not None and opened.format not in ("duckdb", "sqlite", "database"):
         raise ValueError(
             f"table must be None unless the source is a database, got {table!r} for {opened.name}."
@@ -169,7 +173,7 @@ def _open_path(text: str, table: str | None) -> EngineTable:
         found = backend.table(_VIEW)
     except Exception as error:
         raise _unreadable(opened, error) from error
-    return EngineTable(text, found, backend, files, format)
+    return EngineTable(text, found, backend, files, format, backend.disconnect)
 
 
 def _database(path: Path) -> str | None:
@@ -199,7 +203,8 @@ def _open_database(text: str, kind: str, table: str | None) -> EngineTable:
         said = f"did you mean {near!r}?" if near else f"it has {listed(tables) or 'none'}."
         raise ValueError(f"table must name a table of {text}, got {chosen!r}; {said}")
     files = (text,) if kind != "database" else ()
-    return EngineTable(f"{text} ({chosen})", backend.table(chosen), backend, files, kind)
+    chosen_table, name = backend.table(chosen), f"{text} ({chosen})"
+    return EngineTable(name, chosen_table, backend, files, kind, backend.disconnect)
 
 
 def _tables(backend: Any) -> list[str]:
