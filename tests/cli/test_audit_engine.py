@@ -90,7 +90,7 @@ def test_a_glob_a_folder_and_a_month_of_it(apfex, frame, tmp_path):
     said = apfex("audit", f"{tmp_path}/data/*/*.parquet", *WITH)
     assert "(2 Parquet files), 800 rows" in said.out
     said = apfex("audit", tmp_path / "data", *WITH, "--where", "month=5", "--out", tmp_path / "may")
-    assert "where month = ['5'], 500 rows" in said.out
+    assert "where month = 5, 500 rows" in said.out
     record = json.loads((tmp_path / "may" / "run.json").read_text())
     assert record["data"]["rows"] == 500
     assert len(record["data"]["sha256"]) == 64
@@ -98,7 +98,7 @@ def test_a_glob_a_folder_and_a_month_of_it(apfex, frame, tmp_path):
     said = apfex("audit", tmp_path / "data", *WITH, "--where", "mnth=5")
     assert (said.code, "did you mean 'month'" in said.err) == (2, True)
     said = apfex("audit", tmp_path / "data", *WITH, "--where", "month")
-    assert (said.code, "--where must be a column and its value" in said.err) == (2, True)
+    assert (said.code, "--where must be a column and" in said.err) == (2, True)
 
 
 @pytest.mark.parametrize("form", ["duckdb", "sqlite"])
@@ -146,16 +146,7 @@ def test_rows_without_a_value_are_told_and_dropped(apfex, frame, tmp_path):
 
 def test_scores_and_thresholds(apfex, monkeypatch, frame, tmp_path):
     frame.to_parquet(tmp_path / "d.parquet")
-    words = [
-        "--prediction",
-        "score",
-        "--sensitive",
-        "sex",
-        "--label",
-        "repaid",
-        "--positive",
-        "yes",
-    ]
+    words = [*WITH[2:4], "--prediction", "score", "--sensitive", "sex", "--label", "repaid"]
     said = apfex("audit", tmp_path / "d.parquet", *words)
     assert (said.code, "must hold decisions, got numbers from" in said.err) == (2, True)
     given = [*words, "--threshold", "0.6"]
