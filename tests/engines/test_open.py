@@ -112,6 +112,15 @@ def test_csv_files_may_differ_in_order_and_packing(tmp_path):
     assert rows_of(opened) == [{"g": "a; b", "y": "0"}, {"g": "c", "y": "1"}, {"g": None, "y": "1"}]
 
 
+def test_a_csv_file_that_lacks_a_column_is_named(tmp_path):
+    (tmp_path / "a.csv").write_text("g,y\na,0\n")
+    (tmp_path / "b.csv").write_text("y,z\n1,c\n")
+    opened = open_engine_table(f"{tmp_path}/*.csv")
+    opened.check(["y"])
+    with pytest.raises(ValueError, match=r"b.csv has no column 'g', .*it has y, z"):
+        opened.check(["y", "g"])
+
+
 @pytest.mark.parametrize("text", ["a,b\n1,2\n3\n", "a,b\n1,2\n3,4,5\n", 'a,b\n"1,2\n'])
 def test_rows_of_another_length_and_open_quotes_are_refused(tmp_path, text):
     (tmp_path / "x.csv").write_text(text)

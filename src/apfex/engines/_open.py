@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
-from apfex.engines._csv import typed_values
+from apfex.engines._csv import check_headers, typed_values
 from apfex.engines._duckdb import connect_duckdb
 from apfex.engines._files import find_files, is_pattern, is_remote
 from apfex.engines._frames import frame_table
@@ -73,6 +73,8 @@ class EngineTable:
         """
         if self.format == "parquet":
             check_kinds(self.files, columns, numbers, self.rows_of)
+        if self.format == "csv" and not is_remote(self.name):
+            check_headers(self.files, columns)
         for name in columns:
             kind = self.table[name].type()
             if kind.is_nested() or kind.is_json():
