@@ -153,7 +153,7 @@ def _beginning(message):
 @pytest.mark.parametrize("scored", [False, True])
 def test_the_audit_is_the_same(weighted, scored):
     frame = table()
-    metrics = ["precision", *(["log_loss"] if scored else [])]
+    metrics = ["precision", "f1", *(["log_loss"] if scored else [])]
     found = audit_table(
         frame,
         prediction="d",
@@ -199,6 +199,8 @@ def test_several_labels_thresholds_and_no_labels():
         None, decided, sensitive_features=frame[["sex"]], y_score=frame["p"], criteria="dp"
     )
     assert_same(found, wanted)
+    with pytest.raises(ValueError, match=r"metrics must be rates with more than two labels"):
+        audit_table(frame, prediction="d", label="y", sensitive="sex", metrics="f1")
     blind = audit_table(frame, prediction="d", sensitive="sex", favorable_label=1)
     assert blind.notes[0] == "Without labels: tpr left out."
 

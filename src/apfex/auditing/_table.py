@@ -74,7 +74,8 @@ def audit_table(
     threshold : float, optional
         ``prediction`` holds scores; from this one on the favorable label is decided.
     metrics : names, or mapping from name to function, optional
-        As for :func:`audit`, if sums tell them: rates, "brier", "calibration" and "log_loss".
+        As for :func:`audit`, if sums tell them: rates, "f1", "balanced_accuracy",
+        "matthews_corrcoef", "brier", "calibration" and "log_loss".
     control : str or sequence of str
         Columns of control features, as for :func:`audit`.
     where : mapping, callable or expression of Ibis, optional
@@ -154,6 +155,12 @@ def audit_tallied(
     counts = count_inputs(data, settings.favorable_label, "sensitive")
     span = None if scores is None else scores.span
     check_measures(measures, data, span, ("label", "score"))
+    needy = [one.name for one in measures if data.classes and one.rate is None]
+    if needy:
+        raise ValueError(
+            f"metrics must be rates with more than two labels in an engine, got {needy} while the "
+            f"labels are {list(data.classes)}; audit one label against the rest."
+        )
     notes = list(notes)
     if scores is not None:
         counts = replace(counts, scores=scores.counts(data.groups))
@@ -170,12 +177,12 @@ def audit_tallied(
 
 def check_sums(measures: Sequence[Measure]) -> None:
     """Refuse metrics that need the rows themselves."""
-    needy = [one.name for one in measures if one.rate is None and one.mean is None]
+    needy = [one.name for one in measures if not one.is_of_sums]
     if needy:
         raise ValueError(
-            "metrics must follow from sums over rows in an engine (rates, brier, calibration, "
-            f"log_loss), got {needy}; read the rows that you need into memory, a sample for "
-            "instance, and give them to audit."
+            "metrics must follow from sums over rows in an engine (rates, f1, balanced_accuracy, "
+            f"brier, calibration, log_loss), got {needy}; read the rows that you need into memory, "
+            "a sample for instance, and give them to audit."
         )
 
 

@@ -51,7 +51,7 @@ def wants_engine(source: Any, settings: AuditFileSettings, measures: Sequence[Me
         return True
     is_path = isinstance(source, str | os.PathLike)
     is_file = is_path and Path(source).is_file()
-    if is_file and any(one.rate is None and one.mean is None for one in measures):
+    if is_file and not all(one.is_of_sums for one in measures):
         return False  # such as an AUC, which needs the rows
     if is_file and settings.encoding is None and str(source).lower().endswith((".csv", ".tsv")):
         return Path(source).stat().st_size > _LARGE
