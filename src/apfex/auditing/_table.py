@@ -196,7 +196,7 @@ def moments_of(measures: Sequence[Measure], roles: Roles) -> tuple[str, ...]:
 def _roles(source: EngineTable, given: Mapping[str, Any], sensitive: Any, control: Any) -> Roles:
     """Columns by the arguments that name them; each name must be there."""
     several = {
-        argument: tuple([names] if isinstance(names, str) else names)
+        argument: tuple([names] if isinstance(names, str) else names or ())
         for argument, names in (("sensitive", sensitive), ("control", control))
     }
     if not several["sensitive"]:

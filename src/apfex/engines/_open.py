@@ -225,6 +225,11 @@ def _unreadable(opened: EngineTable, error: Exception) -> Exception:
             f"{opened.name} has more groups than memory: {_first_line(error)} Put numbers into "
             "bins, or leave a column out."
         )
+    if is_remote(opened.name) and "extension" in str(error):
+        return ValueError(
+            f"{opened.name} needs an extension of DuckDB that is not installed here: run `INSTALL "
+            "httpfs` in DuckDB once, with a network, or copy the files to this machine."
+        )
     return ValueError(f"{opened.name} cannot be read by {opened.engine}: {_first_line(error)}")
 
 
