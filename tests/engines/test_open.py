@@ -59,7 +59,9 @@ def test_databases_are_known_by_their_first_bytes(tmp_path):
         con.register("frame", pa.Table.from_pandas(FRAME))
         con.execute("CREATE TABLE people AS SELECT * FROM frame")
         con.execute("CREATE TABLE others AS SELECT 1 AS one")
+    (tmp_path / "ducks.csv").write_text("DUCK,duck,DUCK\n1,2,3\n")
     assert is_for_engine(lite)
+    assert not is_for_engine(tmp_path / "ducks.csv")
     assert rows_of(open_engine_table(lite)) == WANTED
     assert rows_of(open_engine_table(str(duck), "people")) == WANTED
     with pytest.raises(ValueError, match=r"table must name a table of .* has 2: others, people"):

@@ -18,7 +18,8 @@ from apfex.engines._query import quiet
 from apfex.plain import listed, nearest
 
 _VIEW = "apfex_files"
-_DATABASES = {b"SQLite format 3\0": "sqlite", b"DUCK": "duckdb"}
+_DATABASES = {"sqlite": (b"SQLite format 3\0", slice(16)), "duckdb": (b"DUCK", slice(8, 12))}
+"""What stands at the beginning of their files, and where."""
 
 
 @final
@@ -182,7 +183,7 @@ def _database(path: Path) -> str | None:
     """Whose file it is, by its first bytes."""
     with path.open("rb") as stream:
         start = stream.read(16)
-    return next((name for mark, name in _DATABASES.items() if mark in start), None)
+    return next((name for name, (mark, at) in _DATABASES.items() if start[at] == mark), None)
 
 
 def _open_database(text: str, kind: str, table: str | None) -> EngineTable:
