@@ -76,7 +76,7 @@ RECORDS = {
 
 
 def test_there_are_few_names_to_learn():
-    assert len(PUBLIC) <= 110
+    assert len(PUBLIC) <= 114
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -100,6 +100,17 @@ def test_import_is_light():
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"
+
+
+def test_engines_are_imported_where_they_are_used():
+    code = (
+        "import sys, apfex.auditing, apfex.runs, apfex.cli; "
+        "print([m for m in ('ibis', 'duckdb', 'pyspark', 'dask', 'polars') if m in sys.modules])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
     )
     assert result.stdout.strip() == "[]"
 

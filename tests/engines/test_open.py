@@ -41,7 +41,8 @@ def test_folders_and_globs_are_one_table(folder, name):
 
 def test_frames_of_all_kinds_are_tables():
     arrow = pa.Table.from_pandas(FRAME)
-    for frame in (FRAME, arrow, pl.from_arrow(arrow), pl.from_arrow(arrow).lazy()):
+    other = pl.DataFrame(arrow)
+    for frame in (FRAME, arrow, other, other.lazy()):
         assert rows_of(open_engine_table(frame)) == WANTED
     with pytest.raises(TypeError, match=r"table must be a path, a glob, .* got dict"):
         open_engine_table({"g": [1]})
@@ -58,7 +59,9 @@ def test_databases_are_known_by_their_first_bytes(tmp_path):
         con.register("frame", pa.Table.from_pandas(FRAME))
         con.execute("CREATE TABLE people AS SELECT * FROM frame")
         con.execute("CREATE TABLE others AS SELECT 1 AS one")
+    (tmp_path / "ducks.csv").write_text("DUCK,duck,DUCK\n1,2,3\n")
     assert is_for_engine(lite)
+    assert not is_for_engine(tmp_path / "ducks.csv")
     assert rows_of(open_engine_table(lite)) == WANTED
     assert rows_of(open_engine_table(str(duck), "people")) == WANTED
     with pytest.raises(ValueError, match=r"table must name a table of .* has 2: others, people"):
@@ -72,7 +75,7 @@ def test_databases_are_known_by_their_first_bytes(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("none/*.parquet", "There is no file .*none/\\*.parquet"),
+        ("none/*.parquet", r"none/\*.parquet must match files, got none"),
         ("dayta.csv", "There is no file .*dayta.csv; did you mean .*data.csv"),
         ("empty", "empty must hold Parquet files, got a folder without any."),
         ("texts", r"without any; for its CSV files name .*texts/\*.csv"),
@@ -109,6 +112,15 @@ def test_csv_files_may_differ_in_order_and_packing(tmp_path):
         stream.write("y;g\n1;c\n")
     opened = open_engine_table(f"{tmp_path}/*.csv*")
     assert rows_of(opened) == [{"g": "a; b", "y": "0"}, {"g": "c", "y": "1"}, {"g": None, "y": "1"}]
+
+
+def test_a_csv_file_that_lacks_a_column_is_named(tmp_path):
+    (tmp_path / "a.csv").write_text("g,y\na,0\n")
+    (tmp_path / "b.csv").write_text("y,z\n1,c\n")
+    opened = open_engine_table(f"{tmp_path}/*.csv")
+    opened.check(["y"])
+    with pytest.raises(ValueError, match=r"b.csv has no column 'g', .*it has y, z"):
+        opened.check(["y", "g"])
 
 
 @pytest.mark.parametrize("text", ["a,b\n1,2\n3\n", "a,b\n1,2\n3,4,5\n", 'a,b\n"1,2\n'])

@@ -9,12 +9,20 @@ from typing import Any, final
 
 import numpy as np
 import pandas as pd
+from scipy.stats import t
 
 from apfex.auditing._estimates import attribute_columns, column_of, wilson_interval
 from apfex.auditing._settings import AuditSettings, groupings_of
 from apfex.groups import Groups, grouping_name
-from apfex.metrics import GroupRates, Inputs, Measure, gap_of_limits, interval_of_rates
-from apfex.rates import RATES, ConfusionCounts
+from apfex.metrics import (
+    GroupRates,
+    Inputs,
+    Measure,
+    counted_metric,
+    gap_of_limits,
+    interval_of_rates,
+)
+from apfex.rates import RATES, ConfusionCounts, quotient
 
 ALL_ROWS = "all rows"
 """The one group of the grouping "overall"."""
@@ -113,6 +121,8 @@ def metric_tables(
             if measure.rate is not None:
                 table = GroupRates.of(own, measure.rate, settings.min_count)
                 found = _of_rate(table, settings)
+            elif measure.counted is not None and not counts.classes:
+                found = _of_counts(measure.counted, own, settings)
             else:
                 found = measured(measure, attributes, own)
             k = len(own.sizes)
@@ -191,6 +201,22 @@ def _of_rate(table: GroupRates, settings: AuditSettings) -> ByGroup:
     low, high = wilson_interval(table.rates, table.totals, settings.confidence)
     gap = interval_of_rates([table], confidence=settings.confidence)
     return ByGroup(table.rates[0], low[0], high[0], table.counted[0], gap.lower, gap.upper)
+
+
+def _of_counts(name: str, counts: ConfusionCounts, settings: AuditSettings) -> ByGroup:
+    """A function of confusion counts, with Student's interval."""
+    squares = (counts.rows if counts.squares is None else counts.squares)[0]
+    values, error = counted_metric(name, counts.sums[0], squares)
+    effective = quotient(counts.sums[0, :, 2:].sum(-1) ** 2, squares[:, 2:].sum(-1))
+    worth = counts.sizes if counts.squares is None else np.round(np.nan_to_num(effective))
+
+    def limits(place: int, confidences: tuple[float, float]) -> list[tuple[float, float]]:
+        if effective[place] < 3 or not error[place] > 0:  # nothing tells of its spread
+            return [(math.nan, math.nan)] * 2
+        halves = [t.ppf(0.5 + one / 2, effective[place] - 1) * error[place] for one in confidences]
+        return [(float(values[place] - half), float(values[place] + half)) for half in halves]
+
+    return compare_values(values, worth, limits, settings)
 
 
 def _rows_of(groups: Groups | None, data: Inputs) -> Iterator[tuple[int, np.ndarray]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -73,7 +74,8 @@ def audit_table(
     threshold : float, optional
         ``prediction`` holds scores; from this one on the favorable label is decided.
     metrics : names, or mapping from name to function, optional
-        As for :func:`audit`, if sums tell them: rates, "brier", "calibration" and "log_loss".
+        As for :func:`audit`, if sums tell them: rates, "f1", "balanced_accuracy",
+        "matthews_corrcoef", "brier", "calibration" and "log_loss".
     control : str or sequence of str
         Columns of control features, as for :func:`audit`.
     where : mapping, callable or expression of Ibis, optional
@@ -108,23 +110,22 @@ def audit_table(
         settings, notes = without_labels(settings, "label")
     measures = read_measures(metrics)
     check_sums(measures)
-    source = open_engine_table(table, name)
     given = {"prediction": prediction, "label": label, "score": score, "weight": weight}
-    roles = _roles(source, {**given, "threshold": threshold}, sensitive, control)
-    source = replace(source, table=where_of(source, where))
-    roles = replace(roles, moments=moments_of(measures, roles))
-    query = TableQuery.of(source, roles)
-    return audit_query(query, query.tally(), settings, notes, measures)
+    with closing(open_engine_table(table, name)) as opened:
+        roles = _roles(opened, {**given, "threshold": threshold}, sensitive, control)
+        roles = replace(roles, moments=moments_of(measures, roles))
+        query = TableQuery.of(replace(opened, table=where_of(opened, where)), roles)
+        return _audit_query(query, settings, notes, measures)
 
 
-def audit_query(
+def _audit_query(
     query: TableQuery,
-    tally: Tally,
     settings: AuditSettings,
     notes: Sequence[str],
     measures: Sequence[Measure],
 ) -> Audit:
     """Read the different rows of a table as :func:`audit` reads rows, and audit them."""
+    tally = query.tally()
     data = _read(tally, query, settings.favorable_label)
     strata = make_groups(tally.frame("control")) if query.roles.control else None
     scores = None
@@ -154,6 +155,12 @@ def audit_tallied(
     counts = count_inputs(data, settings.favorable_label, "sensitive")
     span = None if scores is None else scores.span
     check_measures(measures, data, span, ("label", "score"))
+    needy = [one.name for one in measures if data.classes and one.rate is None]
+    if needy:
+        raise ValueError(
+            f"metrics must be rates with more than two labels in an engine, got {needy} while the "
+            f"labels are {list(data.classes)}; audit one label against the rest."
+        )
     notes = list(notes)
     if scores is not None:
         counts = replace(counts, scores=scores.counts(data.groups))
@@ -170,12 +177,12 @@ def audit_tallied(
 
 def check_sums(measures: Sequence[Measure]) -> None:
     """Refuse metrics that need the rows themselves."""
-    needy = [one.name for one in measures if one.rate is None and one.mean is None]
+    needy = [one.name for one in measures if not one.is_of_sums]
     if needy:
         raise ValueError(
-            "metrics must follow from sums over rows in an engine (rates, brier, calibration, "
-            f"log_loss), got {needy}; read the rows that you need into memory, a sample for "
-            "instance, and give them to audit."
+            "metrics must follow from sums over rows in an engine (rates, f1, balanced_accuracy, "
+            f"brier, calibration, log_loss), got {needy}; read the rows that you need into memory, "
+            "a sample for instance, and give them to audit."
         )
 
 
@@ -189,7 +196,7 @@ def moments_of(measures: Sequence[Measure], roles: Roles) -> tuple[str, ...]:
 def _roles(source: EngineTable, given: Mapping[str, Any], sensitive: Any, control: Any) -> Roles:
     """Columns by the arguments that name them; each name must be there."""
     several = {
-        argument: tuple([names] if isinstance(names, str) else names)
+        argument: tuple([names] if isinstance(names, str) else names or ())
         for argument, names in (("sensitive", sensitive), ("control", control))
     }
     if not several["sensitive"]:

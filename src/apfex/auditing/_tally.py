@@ -121,7 +121,7 @@ class TableQuery:
 
     def tally(self) -> Tally:
         """Rows by all keys; sums of weights and scores."""
-        keys = self._keys() | self._prediction()
+        keys = self._keys("sensitive", "control") | self._prediction()
         roles, made = self.roles, self._weight_sums()
         if roles.scored is not None:
             score = number_of(self.source.table[roles.scored])
@@ -138,7 +138,7 @@ class TableQuery:
         score = number_of(table[self.roles.scored])
         places = {name: place_among(score, own) for name, own in cuts.items()}
         sums = query._weight_sums() | {"s_weighted": query._sum(query._weighted(score))}
-        return query._grouped(query._keys() | places, sums)
+        return query._grouped(query._keys("sensitive") | places, sums, most=None)
 
     def complete(self) -> Any:
         """The table without rows that lack decision, label or score."""
@@ -151,12 +151,12 @@ class TableQuery:
                 )
         return table
 
-    def _keys(self) -> dict[Any, Any]:
+    def _keys(self, *which: str) -> dict[Any, Any]:
         """Columns that rows are told apart by, in places where there are bins."""
         table, roles = self.source.table, self.roles
         keys: dict[Any, Any] = {}
-        for role, names in (("sensitive", roles.sensitive), ("control", roles.control)):
-            for name in names:
+        for role in which:
+            for name in getattr(roles, role):
                 keys[role, name] = table[name]
                 if name in roles.bins:
                     number = number_of(table[name])
@@ -222,15 +222,17 @@ class TableQuery:
                     f"text in {strange:,} rows."
                 )
 
-    def _grouped(self, keys: Mapping[Any, Any], sums: Mapping[str, Any]) -> Tally:
+    def _grouped(
+        self, keys: Mapping[Any, Any], sums: Mapping[str, Any], most: int | None = _MOST_ROWS
+    ) -> Tally:
         named = {f"k{place}": key for place, key in enumerate(keys.values())}
         table = self.source.table
         made = {f"v_{name}": one for name, one in sums.items()}
         grouped = table.group_by(**named).aggregate(v_rows=table.count(), **made)
-        found = self.source.fetch(grouped.limit(_MOST_ROWS + 1))
+        found = self.source.fetch(grouped if most is None else grouped.limit(most + 1))
         values = {key: self._series(found[f"k{place}"]) for place, key in enumerate(keys)}
-        if found.num_rows > _MOST_ROWS:
-            raise _too_many(values)
+        if most is not None and found.num_rows > most:
+            raise _too_many(values, most)
         rows = found["v_rows"].to_numpy().astype(np.int64)
         own = {name: _floats(found[f"v_{name}"]) for name in sums}
         self._check_numbers(own)
@@ -279,12 +281,12 @@ def _floats(column: Any) -> np.ndarray:
     return column.to_pandas().to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-def _too_many(values: Mapping[Any, pd.Series]) -> ValueError:
+def _too_many(values: Mapping[Any, pd.Series], most: int) -> ValueError:
     levels = {key: column.nunique() for key, column in values.items()}
-    key, most = max(levels.items(), key=lambda pair: pair[1])
+    key, found = max(levels.items(), key=lambda pair: pair[1])
     name = key if isinstance(key, str) else f"{key[0]} {key[1]}"
     return ValueError(
-        f"Columns must have few different values, got more than {_MOST_ROWS:,} different rows; "
-        f"{name} alone has {most:,} or more values: is it an identifier, a number or a score? Put "
+        f"Columns must have few different values, got more than {most:,} different rows; "
+        f"{name} alone has {found:,} or more values: is it an identifier, a number or a score? Put "
         "it into bins, merge levels or leave it out."
     )

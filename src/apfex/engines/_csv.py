@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
+from apfex.plain import listed
+
 NO_VALUE = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "<NA>")
 """What stands for no value in CSV. "None" does not: it can be the name of a group."""
 _SEPARATORS = (",", ";", "\t", "|")
@@ -54,6 +56,18 @@ def read_header(path: str) -> Header:
     if repeated:
         raise ValueError(f"{path} has two columns named '{repeated[0]}'; rename one.")
     return Header(separator, columns)
+
+
+def check_headers(files: Sequence[str], columns: Sequence[str]) -> None:
+    """Refuse files that lack a column: its cells would all be missing."""
+    for path in files:
+        own = read_header(path).columns
+        for name in columns:
+            if name not in own:
+                raise ValueError(
+                    f"{path} has no column {name!r}, which other files have; it has {listed(own)}. "
+                    "Leave the file out, or write the column."
+                )
 
 
 def csv_query(files: Sequence[str], headers: Sequence[Header]) -> str:

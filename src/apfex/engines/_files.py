@@ -42,7 +42,7 @@ def find_files(text: str) -> tuple[tuple[str, ...], str, str]:
         found = (path for path in sorted(glob.glob(text, recursive=True)) if Path(path).is_file())
         files = tuple(path for path in found if not Path(path).name.startswith(_HIDDEN))
         if not files:
-            raise ValueError(f"There is no file {text}; a pattern is one of this machine's files.")
+            raise ValueError(f"{text} must match files, got none; look at the folder's name.")
     elif Path(text).is_dir():
         files = _in_folder(Path(text))
     else:

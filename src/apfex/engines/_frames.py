@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from typing import Any
 
 _TAKEN = (
@@ -11,18 +12,20 @@ _TAKEN = (
 )
 
 
-def frame_table(frame: Any) -> tuple[str, Any, Any]:
-    """Name, table and backend of a frame; rows of Spark and of lazy polars stay where they are."""
+def frame_table(frame: Any) -> tuple[str, Any, Any, Callable[[], None]]:
+    """Name, table, backend and what closes it; Spark and lazy polars keep their rows."""
     import ibis
 
     if is_spark(frame):
         return "the data frame", *_of_spark(frame)
     if type(frame).__name__ == "LazyFrame" and type(frame).__module__.startswith("polars"):
         backend = ibis.polars.connect({"frame": frame})
-        return "the frame", backend.table("frame"), backend
+        return "the frame", backend.table("frame"), backend, backend.disconnect
     from apfex.engines._duckdb import connect_duckdb
 
-    return "the frame", ibis.memtable(_arrow(frame)), connect_duckdb()
+    rows = ibis.memtable(_arrow(frame))
+    backend = connect_duckdb()
+    return "the frame", rows, backend, backend.disconnect
 
 
 def is_spark(frame: Any) -> bool:
@@ -30,13 +33,14 @@ def is_spark(frame: Any) -> bool:
     return type(frame).__module__.startswith("pyspark.sql") and hasattr(frame, "sparkSession")
 
 
-def _of_spark(frame: Any) -> tuple[Any, Any]:
+def _of_spark(frame: Any) -> tuple[Any, Any, Callable[[], None]]:
     import ibis
 
     name = f"apfex_{secrets.token_hex(8)}"
     frame.createOrReplaceTempView(name)
     backend = ibis.pyspark.connect(frame.sparkSession)
-    return backend.table(name), backend
+    session = frame.sparkSession
+    return backend.table(name), backend, lambda: session.catalog.dropTempView(name)
 
 
 def _arrow(frame: Any) -> Any:

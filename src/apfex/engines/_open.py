@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
-from apfex.engines._csv import typed_values
+from apfex.engines._csv import check_headers, typed_values
 from apfex.engines._duckdb import connect_duckdb
 from apfex.engines._files import find_files, is_pattern, is_remote
 from apfex.engines._frames import frame_table
@@ -18,7 +18,8 @@ from apfex.engines._query import quiet
 from apfex.plain import listed, nearest
 
 _VIEW = "apfex_files"
-_DATABASES = {b"SQLite format 3\0": "sqlite", b"DUCK": "duckdb"}
+_DATABASES = {"sqlite": (b"SQLite format 3\0", slice(16)), "duckdb": (b"DUCK", slice(8, 12))}
+"""What stands at the beginning of their files, and where."""
 
 
 @final
@@ -36,7 +37,9 @@ class EngineTable:
     files : tuple of str
         Where it is read from, if from files.
     format : str
-        "parquet", "csv", "duckdb", "sqlite", or "table".
+        "parquet", "csv", "duckdb", "sqlite", "database" or "table".
+    close : callable
+        Gives back what was opened for it; a user's own connections stay.
     """
 
     name: str
@@ -44,6 +47,7 @@ class EngineTable:
     backend: Any
     files: tuple[str, ...] = ()
     format: str = "table"
+    close: Callable[[], None] = lambda: None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -70,6 +74,8 @@ class EngineTable:
         """
         if self.format == "parquet":
             check_kinds(self.files, columns, numbers, self.rows_of)
+        if self.format == "csv" and not is_remote(self.name):
+            check_headers(self.files, columns)
         for name in columns:
             kind = self.table[name].type()
             if kind.is_nested() or kind.is_json():
@@ -146,7 +152,8 @@ def open_engine_table(source: Any, table: str | None = None) -> EngineTable:
         elif isinstance(source, ibis.Table):
             opened = EngineTable("the table", source, ibis.get_backend(source))
         else:
-            opened = EngineTable(*frame_table(source))
+            name, found, backend, close = frame_table(source)
+            opened = EngineTable(name, found, backend, close=close)
     if table is not None and opened.format not in ("duckdb", "sqlite", "database"):
         raise ValueError(
             f"table must be None unless the source is a database, got {table!r} for {opened.name}."
@@ -169,14 +176,14 @@ def _open_path(text: str, table: str | None) -> EngineTable:
         found = backend.table(_VIEW)
     except Exception as error:
         raise _unreadable(opened, error) from error
-    return EngineTable(text, found, backend, files, format)
+    return EngineTable(text, found, backend, files, format, backend.disconnect)
 
 
 def _database(path: Path) -> str | None:
     """Whose file it is, by its first bytes."""
     with path.open("rb") as stream:
         start = stream.read(16)
-    return next((name for mark, name in _DATABASES.items() if mark in start), None)
+    return next((name for name, (mark, at) in _DATABASES.items() if start[at] == mark), None)
 
 
 def _open_database(text: str, kind: str, table: str | None) -> EngineTable:
@@ -199,7 +206,8 @@ def _open_database(text: str, kind: str, table: str | None) -> EngineTable:
         said = f"did you mean {near!r}?" if near else f"it has {listed(tables) or 'none'}."
         raise ValueError(f"table must name a table of {text}, got {chosen!r}; {said}")
     files = (text,) if kind != "database" else ()
-    return EngineTable(f"{text} ({chosen})", backend.table(chosen), backend, files, kind)
+    chosen_table, name = backend.table(chosen), f"{text} ({chosen})"
+    return EngineTable(name, chosen_table, backend, files, kind, backend.disconnect)
 
 
 def _tables(backend: Any) -> list[str]:
@@ -217,6 +225,11 @@ def _unreadable(opened: EngineTable, error: Exception) -> Exception:
         return MemoryError(
             f"{opened.name} has more groups than memory: {_first_line(error)} Put numbers into "
             "bins, or leave a column out."
+        )
+    if is_remote(opened.name) and "extension" in str(error):
+        return ValueError(
+            f"{opened.name} needs an extension of DuckDB that is not installed here: run `INSTALL "
+            "httpfs` in DuckDB once, with a network, or copy the files to this machine."
         )
     return ValueError(f"{opened.name} cannot be read by {opened.engine}: {_first_line(error)}")
 

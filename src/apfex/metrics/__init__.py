@@ -6,6 +6,7 @@ from apfex.metrics._constant import (
     error_of_counts,
     gain_share,
 )
+from apfex.metrics._counted import counted_metric
 from apfex.metrics._criteria import CRITERIA, TITLES, read_criteria
 from apfex.metrics._gaps import (
     accuracy_gap,

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm, rankdata, t
 
+from apfex.metrics._counted import COUNTED
 from apfex.rates import RATES, RateName, quotient, rate_sums
 
 _BLOCKS = 20
@@ -61,6 +62,17 @@ class Measure:
     def mean(self) -> str | None:
         """Name of the mean over rows that it is, if it is one: sums are then all that it needs."""
         return _MEANS.get(self._known)
+
+    @property
+    def counted(self) -> str | None:
+        """Name of the function of confusion counts that it is, of two labels, if it is one."""
+        name = _name_of(self.function)
+        return name if name in COUNTED else None
+
+    @property
+    def is_of_sums(self) -> bool:
+        """Whether sums over rows tell it, of two labels, so that no row itself is needed."""
+        return (self.rate or self.mean or self.counted) is not None
 
     def mean_interval(
         self, mean: float, variance: float, n: float, confidence: float

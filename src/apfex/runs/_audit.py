@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -18,7 +19,7 @@ from apfex.runs._audit_data import (
     missing_values,
     named_columns,
 )
-from apfex.runs._audit_engine import read_in_engine, wants_engine
+from apfex.runs._audit_engine import open_for_engine, wants_engine
 from apfex.runs._columns import (
     GroupCounts,
     is_numeric,
@@ -189,11 +190,12 @@ def audit_file(
     asked = AuditSettings(criteria, tolerance, confidence, min_count)
     if wants_engine(source, settings, measures):
         check_sums(measures)
-        counted = read_in_engine(source, settings, measures, encoding, sheet)
-        data, identity = counted.shown, counted.identity
-        _check_measures(measures, counted.data.y is not None, counted.scores is not None)
-        asked = replace(asked, favorable_label=data.decided.positive)
-        found = counted.audit(asked, notes, measures)
+        with closing(open_for_engine(source, settings, encoding, sheet)) as engine:
+            counted = engine.read(settings, measures)
+            data, identity = counted.shown, counted.identity
+            _check_measures(measures, counted.data.y is not None, counted.scores is not None)
+            asked = replace(asked, favorable_label=data.decided.positive)
+            found = counted.audit(asked, notes, measures)
     else:
         opened = open_table(source, encoding, sheet)
         rows, strata, data = _read(opened, settings)

@@ -51,7 +51,7 @@ def wants_engine(source: Any, settings: AuditFileSettings, measures: Sequence[Me
         return True
     is_path = isinstance(source, str | os.PathLike)
     is_file = is_path and Path(source).is_file()
-    if is_file and any(one.rate is None and one.mean is None for one in measures):
+    if is_file and not all(one.is_of_sums for one in measures):
         return False  # such as an AUC, which needs the rows
     if is_file and settings.encoding is None and str(source).lower().endswith((".csv", ".tsv")):
         return Path(source).stat().st_size > _LARGE
@@ -80,18 +80,33 @@ class EngineRows:
         return audit_tallied(self.data, self.tally, settings, *rest)
 
 
-def read_in_engine(
-    source: Any,
+@final
+@dataclass(frozen=True, eq=False)
+class OpenedTable:
+    """A table in an engine, and what a record says of it, if that is known already."""
+
+    opened: EngineTable
+    identity: dict[str, str | None] | None
+
+    def close(self) -> None:
+        """Give back what was opened."""
+        self.opened.close()
+
+    def read(self, settings: AuditFileSettings, measures: Sequence[Measure]) -> EngineRows:
+        """Count rows in the engine, and refuse what would have to be guessed."""
+        return _read(self.opened, self.identity, settings, measures)
+
+
+def _read(
+    opened: EngineTable,
+    identity: dict[str, str | None] | None,
     settings: AuditFileSettings,
     measures: Sequence[Measure],
-    encoding: str | None,
-    sheet: str | None,
 ) -> EngineRows:
-    """Count rows in an engine, and refuse what would have to be guessed."""
     from apfex.auditing import TableQuery, moments_of
     from apfex.engines import where_of
+    from apfex.metrics import Inputs
 
-    opened, identity = _open(source, settings, encoding, sheet)
     table = Table(opened.name, opened.columns)
     columns, sensitive, control = named_columns(table, settings)
     bins = settings.bins or {}
@@ -108,8 +123,6 @@ def read_in_engine(
         own = _binned(tally.frame("control"), bins)
         strata = check_strata(read_groups(own, {}, most_levels=MOST_LEVELS))
     warn_of_many_levels(frame.drop(columns=[name for name in bins if name in frame]), rows)
-    from apfex.metrics import Inputs
-
     y = None if label is None else label.codes
     data = Inputs(y, decided.codes.astype(np.int64), (), groups, None, None, tally.repeats)
     shown = AuditData(
@@ -126,19 +139,19 @@ def read_in_engine(
     return EngineRows(data, tally, strata, scores, shown, identity)
 
 
-def _open(
+def open_for_engine(
     source: Any, settings: AuditFileSettings, encoding: str | None, sheet: str | None
-) -> tuple[EngineTable, dict[str, str | None] | None]:
+) -> OpenedTable:
     """The table; forms that no engine reads are read here, and handed on."""
     from apfex.engines import is_for_engine, open_engine_table
 
     is_path = isinstance(source, str | os.PathLike)
     is_plain = is_path and str(source).lower().endswith((".csv", ".tsv", ".txt")) and not encoding
     if is_for_engine(source) or is_plain:
-        return open_engine_table(source, settings.table), None
+        return OpenedTable(open_engine_table(source, settings.table), None)
     table = open_table(source, encoding, sheet)
     opened = open_engine_table(table.read_arrow(), settings.table)
-    return replace(opened, name=table.name), table.identity()
+    return OpenedTable(replace(opened, name=table.name), table.identity())
 
 
 def _roles(
@@ -246,9 +259,13 @@ def _described(opened: EngineTable, settings: AuditFileSettings) -> str:
     name = Path(opened.files[0]).name if n == 1 else opened.name
     said = f"{printable(name)} ({f'{n:,} {form} files' if n > 1 else form})"
     if settings.where:
-        rules = (f"{column} = {value}" for column, value in settings.where.items())
+        rules = (f"{column} = {_either(value)}" for column, value in settings.where.items())
         said += f", where {printable(' and '.join(rules))}"
     return said
+
+
+def _either(value: Any) -> str:
+    return " or ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _identity(opened: EngineTable, tally: Tally) -> dict[str, str | None]:
