@@ -240,3 +240,41 @@ def test_without_a_usable_model_the_conclusion_is_said(apfex, finished, new, tmp
     typed = apfex("predict", home, new, "--out", tmp_path / "out.csv")
     assert typed.code == 0
     assert text in " ".join(typed.err.split())
+
+
+def test_many_files_as_one_table(apfex, finished, new, tmp_path):
+    frame = pd.read_csv(new, dtype={"id": "str"})
+    folder = tmp_path / "months"
+    folder.mkdir()
+    for month in range(3):
+        frame.iloc[20 * month : 20 * month + 20].to_parquet(folder / f"{month}.parquet")
+    apfex("predict", finished, new, "--out", tmp_path / "whole.csv")
+    expected = [row["probability"] for row in read(tmp_path / "whole.csv")]
+    for files in (["months/*.parquet"], ["months"], [f"months/{m}.parquet" for m in range(3)]):
+        sources = [tmp_path / file for file in files]
+        said = apfex("predict", finished, *sources, "--out", tmp_path / "o.csv", "--force")
+        assert said.code == 0
+        assert "60 rows of 3 files decided by point" in said.out
+        assert [row["probability"] for row in read(tmp_path / "o.csv")] == expected
+    said = apfex("predict", finished, folder / "*.parquet")
+    assert f"Written: {tmp_path / 'months-predictions.parquet'}" in said.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["months/*.parqet"], "matches no file"),
+        (["months/*.parquet", "--out", "months/out.parquet"], "--out must not be among the files"),
+        (["months", "new.csv"], "must be of one form"),
+        (["months/0.parquet", "months/9.parquet"], "There is no file"),
+    ],
+)
+def test_bad_files_among_many(apfex, finished, new, tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "months").mkdir()
+    pd.read_csv(new).to_parquet(tmp_path / "months" / "0.parquet")
+    before = sorted(tmp_path.rglob("*"))
+    said = apfex("predict", finished, *arguments)
+    assert said.code == 2
+    assert words in said.err
+    assert sorted(tmp_path.rglob("*")) == before

@@ -178,8 +178,8 @@ def test_many_files_are_one_table(run, tmp_path, ending):
 def test_one_column_whose_files_have_other_numbers(run, tmp_path):
     frame = new_rows(30).assign(count=np.arange(30))
     folder = split(frame, tmp_path / "new")
-    part = pd.read_parquet(folder / "part-1.parquet").assign(count=0.5)[::-1]
-    part[part.columns[::-1]].to_parquet(folder / "part-1.parquet", index=False)  # in any order
+    part = pd.read_parquet(folder / "part-1.parquet").assign(count=0.5).iloc[::-1, ::-1]
+    part.to_parquet(folder / "part-1.parquet", index=False)  # in any order
     run.predict_file(folder, tmp_path / "out.parquet")
     found = pd.read_parquet(tmp_path / "out.parquet")
     assert found["count"].tolist() == [*range(10), *[0.5] * 10, *range(20, 30)]

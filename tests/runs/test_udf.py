@@ -107,7 +107,9 @@ def test_no_code_travels(run, rows):
     stacked = [arg for op, arg, _ in pickletools.genops(data) if "UNICODE" in op.name]
     assert not named
     assert "apfex.runs._udf" in stacked
-    assert not [word for word in stacked if word.split(".")[0] in ("torch", "xgboost", "sklearn")]
+    assert not [
+        word for word in stacked if str(word).split(".")[0] in ("torch", "xgboost", "sklearn")
+    ]
     assert pickle.loads(data)(table).equals(before)
 
 

@@ -31,7 +31,7 @@ from apfex.models import (
     use_threads,
 )
 from apfex.rates import ConfusionCounts, count_rows
-from apfex.tables import TableEncoder, TableSummary, stratified_sample
+from apfex.tables import TableEncoder, TableSummary, read_table, stratified_sample
 
 if TYPE_CHECKING:
     from apfex.front._scoring import Scoring
@@ -264,7 +264,13 @@ class TableEncoders:
 
     def transform(self, X: Any) -> np.ndarray:
         """Rows as float32 [n, d]."""
-        return np.hstack([encoder.transform(X) for encoder in self.encoders.values()])
+        table = read_table(X)
+        out = np.zeros((table.n_rows, self.n_inputs), np.float32)
+        start = 0
+        for encoder in self.encoders.values():
+            encoder.encode(table, out[:, start : start + encoder.n_features_out_])
+            start += encoder.n_features_out_
+        return out
 
     @property
     def n_columns(self) -> set[int]:

@@ -116,8 +116,14 @@ class Decider:
 
 
 @contextmanager
-def one_warning_of_unseen() -> Iterator[None]:
-    """Tell once, after all parts, of rows whose group did not occur in training."""
+def one_warning_of_unseen(decider: Decider) -> Iterator[None]:
+    """Tell once, after all parts, of rows whose group did not occur in training.
+
+    Where decisions need no groups nothing is caught: filters of warnings are those of all threads.
+    """
+    if not decider.sensitive:
+        yield
+        return
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield

@@ -53,10 +53,14 @@ def target_of(
         return out
     target = _name_for(stream) if out is None else Path(out).absolute()
     if stream.reads(target):
-        what = f"{target} itself" if stream.pattern is None else f"among the files of {stream.name}"
-        raise RunError(
-            f"{hint('out')} must not be {what}, got {target}; name a file elsewhere.", found=target
-        )
+        if stream.pattern is None:
+            said = f"{hint('out')} must not be {target} itself, which is read; name another file."
+        else:
+            said = (
+                f"{hint('out')} must not be among the files of {stream.name}, as the next run "
+                f"would read it, got {target}; name a file elsewhere."
+            )
+        raise RunError(said, found=target)
     if target.is_dir():
         raise RunError(f"{hint('out')} {target} is a folder; name a file in it.", found=target)
     if format_of(target) == "excel":

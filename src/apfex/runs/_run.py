@@ -193,7 +193,7 @@ class Run:
         stream = open_stream(rows, encoding, sheet)
         decider.check(stream.columns, stream.name)
         self._warn_of_use(decider.classifier.point_)
-        with one_warning_of_unseen():
+        with one_warning_of_unseen(decider):
             batches = stream.batches(stream.part_rows(None), [*decider.columns])
             found = [decider.decide_batch(batch, stream.decimal) for batch in batches]
         columns = {name: np.concatenate([part[name] for part in found]) for name in NAMES}
@@ -258,13 +258,14 @@ class Run:
         self._warn_of_use(decider.classifier.point_)
         n, total = stream.part_rows(batch_size), stream.count()
         done = positive = made_safe = 0
-        with one_warning_of_unseen(), open_writer(target, stream, names, n) as writer:
+        with one_warning_of_unseen(decider), open_writer(target, stream, names, n) as writer:
             for batch in stream.batches(n):
                 decided = decider.decide_batch(batch, stream.decimal)
-                added = dict(zip(names, decided.values(), strict=True))
-                made_safe += writer.write(batch.rows, added)
+                made_safe += writer.write(
+                    batch.rows, dict(zip(names, decided.values(), strict=True))
+                )
+                positive += int((decided["prediction"] == self.record["words"][1]).sum())
                 done += len(batch.rows)
-                positive += int((added[names[0]] == self.record["words"][1]).sum())
                 if progress is not None:
                     progress(done, total)
         return PredictedFile(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from apfex.estimator import APFExClassifier
 
 _SQL = {"number": "DOUBLE", "boolean": "BOOLEAN", "date": "TIMESTAMP"}
+_MOST_LOADED = 8
 _lock = threading.Lock()
 _loaded: dict[str, Decider] = {}
 """Those of this process by the digest of what they were made from: each is loaded once."""
@@ -174,6 +175,8 @@ class RunUDF:
             if found is None:
                 classifier = _restore(self.files).at(self.point)
                 found = Decider(classifier, self.features, self.words, self.bins)
+                if len(_loaded) >= _MOST_LOADED:
+                    del _loaded[next(iter(_loaded))]
                 _loaded[self._digest] = found
         return found
 

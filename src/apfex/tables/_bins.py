@@ -61,9 +61,14 @@ def n_bin_features(edges: tuple[float, ...]) -> int:
     return 2 * len(edges) - 3 if edges else 0
 
 
-def encode_bins(z: NDArray[np.float64], edges: tuple[float, ...]) -> NDArray[np.float64]:
-    """Return ramps, then steps, as an array of shape [n, 2 * len(edges) - 3]."""
+def encode_bins(z: NDArray[np.float64], edges: tuple[float, ...], out: NDArray[np.float32]) -> None:
+    """Fill ``out`` of shape [n, 2 * len(edges) - 3] with ramps, then steps.
+
+    Ramps and steps of bins below a row's own are 1, those above 0; only its own has to be counted.
+    """
     borders = np.asarray(edges)
-    ramps = (z[:, None] - borders[:-1]) / np.diff(borders)
-    steps = (z[:, None] > borders[1:-1]).astype(np.float64)
-    return np.hstack([np.clip(ramps, 0.0, 1.0), steps])
+    own = np.searchsorted(borders[1:-1], z)  # the bin of each row: inner edges below it
+    below = np.tri(len(borders) - 1, dtype=np.float32, k=-1)
+    out[...] = np.hstack([below, below[:, :-1]])[own]
+    ramp = (z - borders[own]) / np.diff(borders)[own]
+    out[np.arange(len(z)), own] = np.clip(ramp, 0.0, 1.0)

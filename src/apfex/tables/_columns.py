@@ -78,16 +78,16 @@ def read_table(X: Any) -> Table:
     if not is_lazy and getattr(X, "columns", None) is None:
         return _read_array(X)
     _check_names([] if is_lazy else [str(name) for name in X.columns])
+    if isinstance(X, pd.DataFrame):
+        own = tuple(_read_pandas(str(name), column) for name, column in X.items())
+        return Table(own, n_rows=len(X), has_names=True)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         raise TypeError(
             f"X must be a data frame in memory or a 2-D array, got {type(X).__name__}; "
             "collect a lazy frame first."
         )
-    columns = tuple(
-        _read_column(str(name), frame.get_column(name).to_numpy(), _is_category(frame, name))
-        for name in frame.columns
-    )
+    columns = tuple(_read_series(str(name), frame.get_column(name)) for name in frame.columns)
     return Table(columns, n_rows=len(frame), has_names=True)
 
 
@@ -132,8 +132,40 @@ def _check_names(names: Sequence[str]) -> None:
         )
 
 
-def _is_category(frame: nw.DataFrame[Any], name: str) -> bool:
-    return frame.schema[name] in (nw.Categorical, nw.Enum)
+def _read_series(name: str, series: nw.Series[Any]) -> Column:
+    is_category = series.dtype in (nw.Categorical, nw.Enum)
+    return _read_column(name, series.to_numpy(), is_category)
+
+
+def _read_pandas(name: str, series: pd.Series) -> Column:
+    """What :func:`_read_series` makes of it, without a detour for what pandas is sure of."""
+    dtype = series.dtype
+    if _is_text(dtype):
+        return _text_column(name, series)
+    if isinstance(dtype, np.dtype) and dtype.kind in "iuf":
+        return _read_column(name, series.to_numpy(), False)
+    return _read_series(name, nw.from_native(series, series_only=True))
+
+
+def _is_text(dtype: Any) -> bool:
+    """Whether pandas itself says that all values are text."""
+    of = dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype
+    return isinstance(of, pd.StringDtype)
+
+
+def _text_column(name: str, series: pd.Series) -> Column:
+    """What :func:`_level_column` makes of text, without an object for every row."""
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        codes, words = np.asarray(series.cat.codes, np.intp), series.cat.categories
+        used = np.bincount(codes + 1, minlength=len(words) + 1)[1:] > 0
+        places = np.append(np.cumsum(used) - 1, -1)  # the last is for a missing value, code -1
+        codes, words = places[codes], words[used]
+    else:
+        found, words = pd.factorize(series)
+        codes = np.asarray(found, np.intp)
+    if not len(words):
+        return _empty(name, len(series))
+    return Column(name, "level", np.empty(0), codes, tuple(map(str, words.tolist())))
 
 
 def _read_column(name: str, values: NDArray[Any], is_category: bool) -> Column:
@@ -180,7 +212,7 @@ def _number_column(name: str, values: NDArray[Any], missing: NDArray[np.bool_]) 
         numbers = np.full(len(values), np.nan)
         numbers[~missing] = [float(v) for v in values[~missing]]
     else:
-        numbers = values.astype(np.float64)
+        numbers = values.astype(np.float64, copy=False)
     infinite = np.flatnonzero(np.isinf(numbers))
     if len(infinite):
         raise ValueError(

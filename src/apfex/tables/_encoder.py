@@ -237,13 +237,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         table = read_table(X)
+        out = np.zeros((table.n_rows, self.n_features_out_), np.float32)
+        self.encode(table, out)
+        return out
+
+    def encode(self, table: Table, out: NDArray[np.float32]) -> None:
+        """Encode a table that was read, as :meth:`transform` does.
+
+        Parameters
+        ----------
+        table : Table
+            What ``read_table`` returns.
+        out : array of shape [n, n_features_out_]
+            Of zeros, to be filled.
+        """
         names = [plan.name for plan in self.plans_]
         columns = match_columns(table, names, self.matched_by_ == "name")
-        out = np.zeros((table.n_rows, self.n_features_out_), np.float32)
-        ends = np.cumsum([0, *(len(plan.feature_names()) for plan in self.plans_)])
+        ends = np.cumsum([0, *(len(plan.feature_names()) for plan in self.plans_)]).tolist()
         for plan, column, (start, end) in zip(self.plans_, columns, pairwise(ends), strict=True):
             plan.encode(column, out[:, start:end])
-        return out
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
         """Return a name for each column of the matrix.

@@ -26,6 +26,8 @@ With n rows no training value lies further than sqrt(n) out, so this bound never
 keeps a wild value met later from overflowing float32 inside a network.
 """
 
+_CHUNK = 2**12
+
 
 @final
 @dataclass(frozen=True)
@@ -70,14 +72,19 @@ class NumberPlan:
     def standardise(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return deviations from the mean in units of the spread; missing values stay NaN."""
         with np.errstate(over="ignore"):
-            z = (numbers - self.mean) / self.scale
-        return np.clip(z, -FARTHEST, FARTHEST)
+            z = numbers - self.mean
+            z /= self.scale
+        return np.clip(z, -FARTHEST, FARTHEST, out=z)
 
     def encode(self, column: Column, out: NDArray[np.float32]) -> None:
         """Fill ``out`` of shape [n, inputs], which holds zeros."""
         column.require("number")
-        missing = np.isnan(column.numbers)
-        z = self.standardise(column.numbers)
+        for start in range(0, len(out), _CHUNK):  # what is made on the way stays in the cache
+            self._encode(column.numbers[start : start + _CHUNK], out[start : start + _CHUNK])
+
+    def _encode(self, numbers: NDArray[np.float64], out: NDArray[np.float32]) -> None:
+        missing = np.isnan(numbers)
+        z = self.standardise(numbers)
         z[missing] = 0.0  # the mean
         at = int(self.varies)
         if self.varies:
@@ -86,7 +93,7 @@ class NumberPlan:
             out[:, at] = missing
         if self.edges:
             at += int(self.flag)
-            out[:, at : at + n_bin_features(self.edges)] = encode_bins(z, self.edges)
+            encode_bins(z, self.edges, out[:, at : at + n_bin_features(self.edges)])
 
 
 @final
