@@ -1,11 +1,13 @@
 """``torchrun ... -m apfex explore``: one run, printed and written once."""
 
+import ast
 import json
+import re
 import subprocess
 import sys
 
 import pytest
-from tests.distributed.ranks import SECONDS, environment
+from tests.distributed.ranks import ROOT, SECONDS, environment
 
 from apfex.datasets import make_biased
 
@@ -81,3 +83,19 @@ def test_a_worker_that_fails_stops_the_others(people):
     assert code != 0
     assert any(line.startswith("Worker 1: ") and "nowhere.csv" in line for line in said(errors))
     assert not (people / "two").exists()
+
+
+def test_the_loop_of_the_docs_runs_and_goes_on_with_another_number_of_workers(tmp_path):
+    page = (ROOT / "docs" / "workers.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    for folder in ("one", "several"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "train.py").write_text(block)
+    found = {}
+    for folder, numbers in (("one", (1, 1)), ("several", (2, 3))):
+        for number in numbers:
+            command = [*TORCHRUN[:-1], str(number), "train.py"]
+            code, out, errors = run(command, tmp_path / folder)
+            assert code == 0, errors
+        found[folder] = ast.literal_eval(out.splitlines()[-1])
+    assert found["one"] == pytest.approx(found["several"], abs=1e-5)
