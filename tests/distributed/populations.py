@@ -7,8 +7,6 @@ import torch
 from tests.distributed.loops import Result
 from torch import nn
 
-from apfex.datasets import make_biased
-from apfex.estimator import APFExClassifier
 from apfex.models import (
     StackedMLP,
     StackedModules,
@@ -86,6 +84,9 @@ def joint() -> Result:
 
 def front(**settings: Any) -> dict[str, torch.Tensor]:
     """Error and gaps of every point, and the scores of the one in use."""
+    from apfex.datasets import make_biased
+    from apfex.estimator import APFExClassifier
+
     data = make_biased(n=600, random_state=0)
     clf = APFExClassifier(("dp",), random_state=0, n_points=6, max_gap=0.3, **settings)
     clf.fit(data.X, data.y, sensitive_features=data.sensitive)

@@ -29,7 +29,8 @@ def as_worker(arguments: Sequence[str] | None, describe: Callable[[Exception], s
     describe : callable
         From an error to what the user is told.
     """
-    if not (int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ):
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not _is_shared(words):
         yield
         return
     from apfex.distributed import torchrun_workers
@@ -37,12 +38,25 @@ def as_worker(arguments: Sequence[str] | None, describe: Callable[[Exception], s
     with torchrun_workers() as team:
         assert team is not None
         try:
-            _check_command(sys.argv[1:] if arguments is None else arguments)
             with _quiet(team.rank > 0):
                 yield
             team.call_roll("finishing", {})
         except Exception as error:
             raise StoppedWorker(_last_words(error, describe(error), team.rank)) from error
+
+
+def _is_shared(words: Sequence[str]) -> bool:
+    """Whether these are the words of one of several workers."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or "RANK" not in os.environ:
+        return False
+    if not words or words[0].startswith("-") or {"-h", "--help"} & set(words):
+        return False
+    if words[0] != _SHARED:
+        raise ValueError(
+            f"torchrun must run `apfex {_SHARED}`, got `apfex {words[0]}`, which every worker "
+            "would do for itself; run it without torchrun (RANK and WORLD_SIZE are set)."
+        )
+    return True
 
 
 def _last_words(error: Exception, message: str, rank: int) -> str:
@@ -56,14 +70,6 @@ def _last_words(error: Exception, message: str, rank: int) -> str:
         return f"Worker {rank}: {message}"
     said_by_first = leave_word(message)
     return message if rank == 0 else "" if said_by_first else f"Worker {rank}: {message}"
-
-
-def _check_command(words: Sequence[str]) -> None:
-    if words and not words[0].startswith("-") and words[0] != _SHARED:
-        raise ValueError(
-            f"torchrun must run `apfex {_SHARED}`, got `apfex {words[0]}`, which every worker "
-            "would do for itself; run it without torchrun."
-        )
 
 
 @contextmanager
