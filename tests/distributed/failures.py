@@ -10,7 +10,7 @@ from tests.optimizer.loops import same, snapshot
 from torch import Tensor
 
 from apfex.constraints import Constraint
-from apfex.distributed import global_mean, share_batches
+from apfex.distributed import all_sum, global_mean, share_batches
 from apfex.groups import make_groups
 from apfex.objectives import CrossEntropy, FairnessLoss
 from apfex.optimizer import APFEx
@@ -73,6 +73,15 @@ def no_rows(t: Trainer) -> None:
 
 def no_weight(t: Trainer) -> None:
     global_mean(t.scores()[0], torch.zeros(len(t.rows)))
+
+
+def wrong_rows(t: Trainer) -> None:
+    scores, _, _ = t.scores()
+    global_mean(scores.unsqueeze(1) if t.rank == 0 else scores)
+
+
+def other_sizes(t: Trainer) -> None:
+    all_sum(torch.ones(2 + t.rank))
 
 
 def groups_of_parts(t: Trainer) -> None:
@@ -148,6 +157,8 @@ FAILURES: dict[str, Callable[[Trainer], None]] = {
         other_losses,
         no_rows,
         no_weight,
+        wrong_rows,
+        other_sizes,
         groups_of_parts,
         kinds_of_groups,
         other_bounds,

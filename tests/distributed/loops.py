@@ -100,6 +100,21 @@ def train(part: Part, wrap: Wrap, strategy: Any, *, outputs: bool, space: Any = 
     return outcome(net, optimizer)
 
 
+def single(part: Part, wrap: Wrap) -> Result:
+    """One loss and ``loss.backward()``, which the wrapper itself averages."""
+    x, y, groups, weight = batch()
+    net = network()
+    model = wrap(net)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(4):
+        rows = part(torch.arange(N))
+        loss = FairnessLoss("dp")(model(x[rows]), y[rows], groups[rows], weight[rows])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return {"parameters": torch.cat([p.detach().flatten() for p in net.parameters()])}
+
+
 def weighted(part: Part, wrap: Wrap) -> Result:
     """Sample weights, several groupings at once, and names of groups."""
     x, y, groups, weight = batch()
@@ -200,6 +215,24 @@ def scaled(part: Part, wrap: Wrap) -> Result:
         scaler.step(optimizer)
         scaler.update()
     return outcome(net, optimizer) | {"scale": torch.tensor(scaler.get_scale())}
+
+
+def overflow(part: Part, wrap: Wrap, factor: float) -> Result:
+    """A loss of one's own, whose gradient overflows where the factor is large."""
+    x, y, _, _ = batch()
+    net = network().float()
+    before = whole(next(net.parameters()))
+    model = wrap(net)
+    optimizer = adam(model, AdaptiveWeighting(), scales="none")
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**64)
+    rows = part(torch.arange(N))
+    scores = model(x[rows].float()).squeeze(1)
+    optimizer.backward([CrossEntropy()(scores, y[rows]), factor * scores.mean()], scaler=scaler)
+    scaler.step(optimizer)
+    scaler.update()
+    moved = (whole(next(net.parameters())) - before).abs().sum()
+    counted = float(optimizer.history is not None)
+    return {"scale": torch.tensor(scaler.get_scale()), "moved": moved + counted}
 
 
 def in_half_precision(part: Part, wrap: Wrap) -> Result:

@@ -1,13 +1,12 @@
 """Populations of networks, and the front of a table, by one process or by several."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 from tests.distributed.loops import Result
 from torch import nn
 
-from apfex.datasets import make_biased
-from apfex.estimator import APFExClassifier
 from apfex.models import (
     StackedMLP,
     StackedModules,
@@ -69,8 +68,25 @@ def population(n_classes: int, *, own: bool = False, patience: int | None = None
     }
 
 
+def joint() -> Result:
+    """Plain members, as cross-fitted ones: each has weights of its own, and no aim."""
+    table = rows(3, torch.float64)
+    folds = torch.arange(N) % 4 != torch.arange(4).unsqueeze(1)
+    members = StackedMLP(4, 3, (6,), 4, seed=0)
+    for parameter in members.parameters():
+        parameter.data = parameter.data.double()
+    table = replace(
+        table, sample_weight=folds.double(), class_weight=torch.tensor([1.0, 2.0, 3.0]).double()
+    )
+    train_population(members, table, TrainingSettings(epochs=6, batch_size=30))
+    return {"parameters": torch.cat([p.detach().flatten() for p in members.parameters()])}
+
+
 def front(**settings: Any) -> dict[str, torch.Tensor]:
     """Error and gaps of every point, and the scores of the one in use."""
+    from apfex.datasets import make_biased
+    from apfex.estimator import APFExClassifier
+
     data = make_biased(n=600, random_state=0)
     clf = APFExClassifier(("dp",), random_state=0, n_points=6, max_gap=0.3, **settings)
     clf.fit(data.X, data.y, sensitive_features=data.sensitive)
@@ -87,6 +103,7 @@ POPULATIONS = {
     "three classes": lambda: population(3),
     "own modules": lambda: population(2, own=True),
     "early stopping": lambda: population(2, patience=2),
+    "cross-fitted": joint,
 }
 FRONTS: dict[str, dict[str, Any]] = {
     "networks": {"model": "mlp", "search": "inprocess", "epochs": 4},

@@ -25,10 +25,14 @@ class Ended:
     out: str
 
 
-def start(command: Sequence[str], folder: Path, number: int, **environment: str) -> list[Ended]:
-    """Run a command in each of several processes, and wait for all of them."""
+def environment() -> dict[str, str]:
+    """One thread, and the sources of this checkout first."""
     places = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
-    common = os.environ | {"PYTHONPATH": places, "OMP_NUM_THREADS": "1"} | environment
+    return os.environ | {"PYTHONPATH": places, "OMP_NUM_THREADS": "1"}
+
+
+def start(command: Sequence[str], folder: Path, number: int) -> list[Ended]:
+    """Run a command in each of several processes, and wait for all of them."""
     running = []
     for rank in range(number):
         out = (folder / f"{rank}.out").open("w")
@@ -37,7 +41,7 @@ def start(command: Sequence[str], folder: Path, number: int, **environment: str)
                 [*command, str(rank), str(number)],
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                env=common,
+                env=environment(),
                 cwd=folder,
             )
         )

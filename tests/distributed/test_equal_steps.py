@@ -10,6 +10,7 @@ from tests.distributed.loops import (
     TOLERANCES,
     resumed,
     scales,
+    single,
     train,
 )
 from tests.distributed.workers import WAYS, alone, as_it_is
@@ -51,6 +52,20 @@ def test_a_run_goes_on_with_another_number_of_workers(found):
     expected = resumed([alone] * 3, as_it_is)
     for results in found:
         assert distance(results["resumed"], expected) <= 1e-11
+
+
+def test_a_single_loss_is_right_through_the_wrapper_alone(found):
+    expected = single(alone, as_it_is)
+    for results in found:
+        assert distance(results["single"], expected) <= 1e-12
+
+
+def test_an_overflow_on_one_worker_skips_the_step_of_all(found):
+    for results in found:
+        assert results["overflow on one"]["scale"] == 2.0**63
+        assert results["overflow on one"]["moved"] == 0
+        assert results["no overflow"]["scale"] == 2.0**64
+        assert results["no overflow"]["moved"] > 0
 
 
 def test_scales_are_those_of_whole_batches(found):

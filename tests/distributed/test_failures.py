@@ -9,6 +9,7 @@ EVERYWHERE = {
     "other_losses": "losses must be as many as before (2), got 1.",
     "no_rows": "scores must have at least one row on some worker",
     "no_weight": "must have a row of positive weight on some worker",
+    "other_sizes": "values must have one shape on all workers, got sizes [2.0, 3.0, 4.0] by rank.",
     "groups_of_parts": "groups must mean the same on all workers",
     "kinds_of_groups": "memberships in as many groups on all workers, got [[5], [6], [5]]",
     "other_bounds": "constraints must have the same value on all workers",
@@ -24,6 +25,7 @@ OF_SHARDS = {
 }
 ON_ONE = {
     "nan_in_own_loss": (1, "losses[0] must be finite, got nan"),
+    "wrong_rows": (0, "values must be floats of shape [n]"),
     "wrong_label": (2, "y must hold labels from 0 to 1"),
 }
 """Which worker fails, and what it says."""

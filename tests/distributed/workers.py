@@ -9,7 +9,18 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from tests.distributed.failures import FAILURES, OF_SHARDS, Told, dies, failures
-from tests.distributed.loops import COMPILED, KINDS, LOOPS, Part, Result, resumed, scales, train
+from tests.distributed.loops import (
+    COMPILED,
+    KINDS,
+    LOOPS,
+    Part,
+    Result,
+    overflow,
+    resumed,
+    scales,
+    single,
+    train,
+)
 from tests.distributed.populations import FRONTS, POPULATIONS, front
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
@@ -36,7 +47,7 @@ def as_it_is(model: Any) -> Any:
     return model
 
 
-WAYS = {1: ("wrapped",), 2: ("even", "wrapped"), 3: ("uneven",)}
+WAYS = {1: ("wrapped",), 2: ("wrapped",), 3: ("uneven",)}
 """How batches are shared, and whether models are wrapped, by the number of workers."""
 
 
@@ -113,6 +124,9 @@ def other_loops(rank: int, number: int) -> dict[Any, Result]:
             return DistributedDataParallel(model, **more)
 
         found[name] = train(even, wrap, cone, outputs=True)
+    found["overflow on one"] = overflow(even, as_it_is, 1e30 if rank == 1 else 1.0)
+    found["no overflow"] = overflow(even, as_it_is, 1.0)
+    found["single"] = single(unevenly(rank, number), DistributedDataParallel)
     found["scales"] = {kind: scales(unevenly(rank, number), kind) for kind in KINDS}
     found["resumed"] = resumed([unevenly(rank, number), alone, evenly(rank, number)], as_it_is)
     return found

@@ -140,14 +140,17 @@ def explore(
 ) -> None:
     """Train models from the most accurate to the fairest, and write a report and the models."""
     given = options.arguments(locals())
+    from apfex.distributed import chosen_workers
     from apfex.runs import explore, free_folder
 
     screen = Screen(json)
-    folder = free_folder(out, source)
+    team = chosen_workers()
+    folder = free_folder(out, source) if team is None or team.rank == 0 else None
     screen.aside(f"Reading {printable(source)} ...")
     run = explore(**given, out=folder, **telling(screen))
-    show_run(run, screen)
-    screen.finish(to_document(run))
+    if folder is not None:
+        show_run(run, screen)
+        screen.finish(to_document(run))
     if not run.conclusion.is_usable:
         raise typer.Exit(1)
 

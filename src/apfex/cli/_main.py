@@ -45,6 +45,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
     from apfex.cli._app import app
     from apfex.cli._screen import Screen
+    from apfex.cli._torchrun import as_worker
 
     screen = Screen()
     with warnings.catch_warnings():
@@ -52,7 +53,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = lambda message, *_, **__: screen.warn(_words(message))
         try:
-            code = app(arguments, prog_name="apfex", standalone_mode=False)
+            with as_worker(arguments, _message):
+                code = app(arguments, prog_name="apfex", standalone_mode=False)
             sys.stdout.flush()
         except KeyboardInterrupt:
             return _stop(screen)
@@ -71,7 +73,10 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 def _tell(error: Exception, screen: Any) -> int:
     """A line or two; the traceback was for those who ask for it."""
-    screen.error(_message(error))
+    from apfex.cli._torchrun import StoppedWorker
+
+    if not isinstance(error, StoppedWorker) or str(error):
+        screen.error(_message(error))
     return 2
 
 

@@ -5,6 +5,7 @@ that workers add up, not losses: see :func:`all_sum`. Everything here is a no-op
 """
 
 from apfex.distributed._rows import all_sum, global_mean, sum_over
+from apfex.distributed._torchrun import leave_word, torchrun_workers, words_of_others
 from apfex.distributed._workers import (
     WorkerError,
     Workers,

@@ -42,7 +42,10 @@ def all_sum(values: Tensor) -> Tensor:
     >>> all_sum(torch.tensor([1.0, 2.0]))
     tensor([1., 2.])
     """
-    return sum_over(workers(), values)
+    team = workers()
+    if team is not None:
+        _check_sizes(team, values.numel())
+    return sum_over(team, values)
 
 
 def global_mean(values: Tensor, sample_weight: Tensor | None = None) -> Tensor:
@@ -64,6 +67,24 @@ def global_mean(values: Tensor, sample_weight: Tensor | None = None) -> Tensor:
     >>> global_mean(torch.tensor([1.0, 3.0]), torch.tensor([3.0, 1.0]))
     tensor(1.5000)
     """
+    team, problem, sums = workers(), None, None
+    try:
+        sums = _weighted_sums(values, sample_weight)
+    except Exception as error:
+        if team is None:
+            raise
+        problem = error
+    if team is not None:
+        _check_sizes(team, 2, problem)
+    assert sums is not None
+    sums = sum_over(team, sums)
+    if not float(sums[1].detach()) > 0:
+        raise ValueError("values must have a row of positive weight on some worker, got none.")
+    return (sums[0] / sums[1]).to(values.dtype)
+
+
+def _weighted_sums(values: Tensor, sample_weight: Tensor | None) -> Tensor:
+    """Sums [2] of a worker's own rows: of the values times their weights, and of these."""
     if values.ndim != 1 or not values.is_floating_point():
         raise ValueError(
             f"values must be floats of shape [n], one for each row, got {values.dtype} of shape "
@@ -75,10 +96,13 @@ def global_mean(values: Tensor, sample_weight: Tensor | None = None) -> Tensor:
             f"sample_weight must have shape {list(values.shape)}, got {list(weight.shape)}."
         )
     exact = torch.promote_types(values.dtype, torch.float32)
-    sums = all_sum(torch.stack([(values * weight).sum(dtype=exact), weight.sum(dtype=exact)]))
-    if not float(sums[1].detach()) > 0:
-        raise ValueError("values must have a row of positive weight on some worker, got none.")
-    return (sums[0] / sums[1]).to(values.dtype)
+    return torch.stack([(values * weight).sum(dtype=exact), weight.sum(dtype=exact)])
+
+
+def _check_sizes(team: Workers, size: int, problem: Exception | None = None) -> None:
+    told = team.call_roll("adding up", {"size": size}, problem)[:, 0].tolist()
+    if len(set(told)) > 1:
+        raise ValueError(f"values must have one shape on all workers, got sizes {told} by rank.")
 
 
 def sum_over(team: Workers | None, values: Tensor) -> Tensor:

@@ -118,7 +118,11 @@ class APFEx(torch.optim.Optimizer):
     ``torch._functorch.config.donated_buffer = False`` before the model first runs; otherwise the
     first ``backward`` says so.
 
-    **Several processes** (``DistributedDataParallel``, FSDP) are refused.
+    **Several workers.** With ``torch.distributed`` every process gives its rows of a batch, in a
+    plain loop or one of ``DistributedDataParallel`` or ``fully_shard``, and all take the step of
+    one process with the whole batch. Losses of :mod:`apfex.objectives` are then those of all rows;
+    gradients of others are averaged over workers, see :func:`apfex.distributed.all_sum`. What is
+    wrong on one worker is an error on all.
 
     Gradients are taken with ``torch.autograd.grad``: hooks on tensors run, hooks that wait for
     ``.grad`` to be accumulated do not. Where a Gramian is needed the passes are batched, so a

@@ -16,7 +16,7 @@ from torch import Tensor
 
 def is_sharded(tensor: Tensor) -> bool:
     """Whether a worker holds a part of a tensor."""
-    if type(tensor) in (Tensor, torch.nn.Parameter):
+    if type(tensor) in (Tensor, torch.nn.Parameter) or not torch.distributed.is_available():
         return False
     from torch.distributed.tensor import DTensor
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from apfex.distributed import chosen_workers
 from apfex.plain import jsonable, printable
 from apfex.runs._conclusion import conclude
 from apfex.runs._data import RunData, SplitData, read_and_split
@@ -288,8 +289,10 @@ def _together(names: tuple[str, ...]) -> str:
 def _draft_record(settings: ExploreSettings, data: SplitData) -> dict[str, Any]:
     """The record as far as it goes before training: enough to predict with the model alone."""
     rows, about = data.rows, data.about
+    team = chosen_workers()
     return new_record("explore", settings.to_dict(), about.to_dict()) | {
         "finished": False,
+        "workers": 1 if team is None else team.size,
         "classes": list(rows.classes),
         "words": list(rows.words),
         "favorable": rows.classes[rows.favorable],

@@ -1,0 +1,101 @@
+"""``torchrun ... -m apfex explore``: one run, printed and written once."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from tests.distributed.ranks import ROOT, SECONDS, environment
+
+from apfex.datasets import make_biased
+
+pytestmark = pytest.mark.slow
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+OPTIONS = ["--label", "hired", "--sensitive", "sex", "--model", "linear", "--search", "inprocess"]
+
+
+@pytest.fixture
+def people(tmp_path):
+    data = make_biased(n=400, random_state=0)
+    data.X.assign(hired=data.y, sex=data.sensitive["sex"]).to_csv(
+        tmp_path / "people.csv", index=False
+    )
+    return tmp_path
+
+
+def run(command, folder):
+    """Its exit code and what it says; torchrun ends its workers when it is ended itself."""
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        out, errors = process.communicate(timeout=SECONDS)
+    finally:
+        process.terminate()
+    return process.returncode, out, errors
+
+
+def said(errors):
+    """What apfex says, among what torchrun adds."""
+    start = "Error: "
+    return [line.removeprefix(start) for line in errors.splitlines() if line.startswith(start)]
+
+
+def test_a_run_of_two_workers_is_that_of_one(people):
+    explore = ["explore", "people.csv", *OPTIONS, "--points", "4"]
+    code, out, errors = run([*TORCHRUN, "-m", "apfex", *explore, "--out", "two"], people)
+    assert code in (0, 1), errors
+    assert out.count("Report") == 1
+    assert run([sys.executable, "-m", "apfex", *explore, "--out", "one"], people)[0] == code
+    assert sorted(path.name for path in people.iterdir()) == ["one", "people.csv", "two"]
+    one, two = (json.loads((people / name / "run.json").read_text()) for name in ("one", "two"))
+    assert (one["workers"], two["workers"]) == (1, 2)
+    best = [min(p["error"] for p in record["results"]["points"]) for record in (one, two)]
+    assert abs(best[0] - best[1]) <= 0.02
+
+
+def test_what_is_wrong_for_all_is_said_once(people):
+    words = ["-m", "apfex", "explore", "people.csv", "--label", "hierd", "--sensitive", "sex"]
+    code, _, errors = run([*TORCHRUN, *words], people)
+    assert code != 0
+    assert said(errors) == ["people.csv has no column 'hierd' (--label); did you mean 'hired'?"]
+    code, _, errors = run([*TORCHRUN, "-m", "apfex", "predict", "run", "people.csv"], people)
+    assert code != 0
+    (message,) = set(said(errors))
+    assert message.startswith("torchrun must run `apfex explore`, got `apfex predict`")
+
+
+def test_a_worker_that_fails_stops_the_others(people):
+    (people / "start.py").write_text(
+        "import os, sys\n"
+        "from apfex.cli import main\n"
+        "file = 'people.csv' if os.environ['RANK'] == '0' else 'nowhere.csv'\n"
+        f"sys.exit(main(['explore', file, *{OPTIONS!r}, '--out', 'two']))\n"
+    )
+    code, _, errors = run([*TORCHRUN, "start.py"], people)
+    assert code != 0
+    assert any(line.startswith("Worker 1: ") and "nowhere.csv" in line for line in said(errors))
+    assert not (people / "two").exists()
+
+
+def test_the_loop_of_the_docs_runs_and_goes_on_with_another_number_of_workers(tmp_path):
+    page = (ROOT / "docs" / "workers.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    for folder in ("one", "several"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "train.py").write_text(block)
+    found, out = {}, ""
+    for folder, numbers in (("one", (1, 1)), ("several", (2, 3))):
+        for number in numbers:
+            command = [*TORCHRUN[:-1], str(number), "train.py"]
+            code, out, errors = run(command, tmp_path / folder)
+            assert code == 0, errors
+        found[folder] = ast.literal_eval(out.splitlines()[-1])
+    assert found["one"] == pytest.approx(found["several"], abs=1e-5)
