@@ -4,6 +4,7 @@ from apfex.models._adam import Adam
 from apfex.models._aims import Aims, spread_aims
 from apfex.models._boosting import BoostedMembers, BoostedModel, boost_members
 from apfex.models._calibration import calibrate, fit_calibration
+from apfex.models._groupings_model import GroupingsModel
 from apfex.models._joint_learners import (
     ColumnsLearner,
     ColumnsModel,
@@ -16,7 +17,6 @@ from apfex.models._joint_model import (
     JointModel,
     OutOfFoldPredictions,
     fit_joint_model,
-    given_groups,
     mixture_gain,
 )
 from apfex.models._label_columns import InitModel, LabelColumnsLearner, LabelColumnsModel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import final
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from xgboost import Booster, DMatrix
 
+from apfex.models._groupings_model import GroupingsModel, log_probabilities
 from apfex.models._joint_model import JointLearner, kind_of
 from apfex.models._rows import JointRows, TrainingRows
 from apfex.models._stacked_mlp import StackedMLP
@@ -97,7 +99,7 @@ class JointTrees(nn.Module):
     ----------
     label : Trees
         One margin, or c for several classes.
-    group : Trees or None
+    group : Trees, GroupingsModel or None
         One margin, or k for more than two groups, from the inputs and the label. None for a single
         group.
     shape : pair of int
@@ -113,23 +115,25 @@ class JointTrees(nn.Module):
 
     kind = "boosting"
 
-    def __init__(self, label: Trees, group: Trees | None, shape: tuple[int, int]) -> None:
+    def __init__(
+        self, label: Trees, group: Trees | GroupingsModel | None, shape: tuple[int, int]
+    ) -> None:
         super().__init__()
         self.label, self.group, self.shape = label, group, shape
 
     def forward(self, x: Tensor) -> Tensor:
         """Return log-probabilities [n, k * c]."""
-        labels = _log_probabilities(self.label(x))
+        labels = log_probabilities(self.label(x))
         if self.group is None:
             return labels
         groups = log_groups_given_labels(self.group, x, self.shape[1])
         return (labels.unsqueeze(1) + groups).flatten(1)
 
 
-def log_groups_given_labels(group: Trees, x: Tensor, n_classes: int) -> Tensor:
+def log_groups_given_labels(group: nn.Module, x: Tensor, n_classes: int) -> Tensor:
     """Log-probabilities [n, k, c] of the group given each label, by trees that take both."""
     with_label = (_with_column(x, x.new_full((len(x),), y)) for y in range(n_classes))
-    return torch.stack([_log_probabilities(group(inputs)) for inputs in with_label], 2)
+    return torch.stack([log_probabilities(group(inputs)) for inputs in with_label], 2)
 
 
 @final
@@ -168,7 +172,7 @@ class TreeLearner:
     def fit(self, rows: JointRows, on_step: Callable[[], None]) -> tuple[list[nn.Module], Tensor]:
         """Grow trees for each fold; return them and out-of-fold probabilities [n, k * c]."""
         (k, c), x = rows.shape, rows.x
-        labels, types = rows.targets % c, self.feature_types
+        labels, types = rows.labels, self.feature_types
         of_label = self._boost(rows, x, types, labels, c, self.settings, on_step)
         of_group = self.fit_groups(rows, on_step)
         models: list[nn.Module] = [
@@ -181,8 +185,14 @@ class TreeLearner:
             out_of_fold[own] = model(x[own]).exp()
         return models, out_of_fold
 
-    def fit_groups(self, rows: JointRows, on_step: Callable[[], None]) -> Sequence[Trees | None]:
+    def fit_groups(
+        self, rows: JointRows, on_step: Callable[[], None]
+    ) -> Sequence[Trees | GroupingsModel | None]:
         """Grow trees of the group given the label, for each fold; None where there is one group."""
+        if rows.sizes:
+            advance = _every(len(rows.sizes), on_step)
+            found = [self.fit_groups(one, advance) for one in rows.by_grouping()]
+            return [GroupingsModel(parts, rows.sizes) for parts in zip(*found, strict=True)]
         k, c = rows.shape
         if k == 1:
             for _ in range(rows.n_folds):
@@ -225,11 +235,10 @@ class TreeLearner:
         return [Trees(booster[:rounds]) for booster in boosters]
 
 
-def _log_probabilities(margins: Tensor) -> Tensor:
-    """Log-probabilities [n, c] from c margins, or from one margin of the second of two classes."""
-    if margins.shape[1] == 1:
-        margins = torch.cat([torch.zeros_like(margins), margins], 1)
-    return torch.log_softmax(margins, 1)
+def _every(nth: int, on_step: Callable[[], None]) -> Callable[[], None]:
+    """Advance once in so many calls: a step of all groupings is one of the learner."""
+    calls = count(1)
+    return lambda: on_step() if next(calls) % nth == 0 else None
 
 
 def _with_column(x: Tensor, column: Tensor) -> Tensor:

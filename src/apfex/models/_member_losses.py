@@ -23,6 +23,8 @@ _TINY = 1e-30
 def cross_entropy_gradient(scores: Tensor, batch: TrainingRows) -> Tensor:
     """Gradient of the mean cross-entropy by scores [b, n] or [b, n, c].
 
+    Of rows with several labels [n, s] each counts for an s-th.
+
     Examples
     --------
     >>> rows = TrainingRows(torch.zeros(2, 1), torch.tensor([0, 1]), torch.zeros(0, 2), ())
@@ -32,7 +34,9 @@ def cross_entropy_gradient(scores: Tensor, batch: TrainingRows) -> Tensor:
     share = _shares(batch) * batch.label_weights()
     if scores.ndim == 2:
         return (torch.sigmoid(scores) - batch.y) * share
-    return (torch.softmax(scores, 2) - F.one_hot(batch.y, scores.shape[2])) * share.unsqueeze(-1)
+    own = F.one_hot(batch.y, scores.shape[2])
+    own = own if batch.y.ndim == 1 else own.to(scores).mean(1)
+    return (torch.softmax(scores, 2) - own) * share.unsqueeze(-1)
 
 
 @final
