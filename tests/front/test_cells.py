@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 from tests.front.many_cells import quick, shared, table
 from tests.persistence.test_onnx import assert_agrees
 
 from apfex import load
+from apfex.estimator import APFExClassifier
 from apfex.front import _cells
 from apfex.front._cell_effects import CellLabels, pairs_that_matter
 from apfex.front._cells import CellGroupings
@@ -157,6 +159,17 @@ def test_networks_learn_all_groupings_at_once():
     q = joint_of(clf)(clf.fitted_.encode(X).double())
     assert torch.allclose(q.sum((1, 2)), torch.ones(len(X)).double())
     assert (clf.predict_proba(X).sum(1) - 1 < 1e-9).all()
+
+
+@pytest.mark.filterwarnings("ignore::apfex.metrics.NotEstimableWarning")
+def test_a_fitted_model_keeps_its_labels_and_learns_the_groupings():
+    X, y, A = table(1_500)
+    own = LogisticRegression().fit(*table(500, seed=5)[:2])
+    clf = APFExClassifier(init=own, max_gap=1.0, n_members=8, random_state=0, n_jobs=1)
+    clf.fit(X, y, sensitive_features=A)
+    np.testing.assert_allclose(clf.predict_proba(X), own.predict_proba(X), atol=0.1)
+    own_place = next(p for p, point in enumerate(clf.front_) if point.member == -1)
+    assert np.array_equal(clf.decide_all(X)[own_place], own.predict(X))
 
 
 @pytest.mark.filterwarnings("ignore::apfex.metrics.NotEstimableWarning")
