@@ -34,8 +34,10 @@ def cross_entropy_gradient(scores: Tensor, batch: TrainingRows) -> Tensor:
     share = _shares(batch) * batch.label_weights()
     if scores.ndim == 2:
         return (torch.sigmoid(scores) - batch.y) * share
-    own = F.one_hot(batch.y, scores.shape[2])
-    own = own if batch.y.ndim == 1 else own.to(scores).mean(1)
+    if batch.y.ndim == 1:
+        own = F.one_hot(batch.y, scores.shape[2])
+    else:
+        own = torch.zeros_like(scores[0]).scatter_(1, batch.y, 1 / batch.y.shape[1])
     return (torch.softmax(scores, 2) - own) * share.unsqueeze(-1)
 
 

@@ -293,8 +293,8 @@ def spread_to_groups(values: Tensor, parent: Tensor, dim: int) -> Tensor:
     tensor([5., 7., 0.])
     """
     spread = values.index_select(dim, parent.clamp_min(0))
-    outside = (parent < 0).nonzero().squeeze(1)
-    return spread.index_fill(dim, outside, 0.0) if len(outside) else spread
+    inside = (parent >= 0).view(-1, *[1] * (values.ndim - dim - 1))
+    return torch.where(inside, spread, 0.0)
 
 
 def _steepness(decisions: Tensor) -> Tensor:
