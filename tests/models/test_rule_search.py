@@ -18,10 +18,10 @@ from apfex.models import (
     RuleModel,
     RuleProblem,
     explore_rules,
-    given_groups,
     rule_scores,
     spread_aims,
 )
+from apfex.models._joint_model import given_groups
 from apfex.models._rule_search import RuleSchedule
 from apfex.strategies import STRATEGIES, AdaptiveWeighting, EqualWeights, read_strategies
 

@@ -230,7 +230,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     -----
     Sensitive features are used in training only, never at ``predict``, unless
     ``group_thresholds`` asks for them. Rules guess the groups from the other inputs, and decide by
-    that guess; members have no such step. Without sensitive features the front is a single
+    that guess; members have no such step. Of more than 64 groups rules know groupings instead:
+    levels, pairs of attributes that matter, large groups alone and small ones in bands; points are
+    measured by the groups in any case. Without sensitive features the front is a single
     plain model, and ``fit`` warns. ``predict_proba`` is the model's calibrated probability of the
     label, and not what decides: that is ``decision_function``, whose signs differ from point to
     point. ``fit`` never fails because a bound cannot be met: it takes the nearest non-trivial

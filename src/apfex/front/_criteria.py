@@ -34,6 +34,8 @@ from apfex.rates import (
 
 MIN_COUNT = 10
 """Rows that a rate must rest on to take part in a gap, as in audits by default."""
+_MOST_NAMED = 8
+"""Groups that a message names."""
 
 
 @final
@@ -185,12 +187,18 @@ def check_measurable_counts(
                 missing = tuple(np.array(grouping.names)[~known.any(0)].tolist())
                 left_out += [(rate, missing)] if missing else []
     if left_out:
-        named = "; ".join(f"{rate} of {list(names)}" for rate, names in left_out)
+        named = "; ".join(f"{rate} of {_first(names)}" for rate, names in left_out)
         text = (
             f"Groups without rows that count among the {n_rows} validation rows are left out "
             f"of the gaps: {named}. Merge levels, or raise validation_fraction."
         )
         warnings.warn(NotEstimableWarning(text, tuple(left_out), n_rows), stacklevel=6)
+
+
+def _first(names: Sequence[str]) -> str:
+    """Names, or the first few of many."""
+    rest = len(names) - _MOST_NAMED
+    return f"{list(names[:_MOST_NAMED])}{f' and {rest} more' if rest > 0 else ''}"
 
 
 def _check_two_groups(name: str, rate: str, grouping: Groups, found: int, n_rows: int) -> None:
@@ -199,7 +207,7 @@ def _check_two_groups(name: str, rate: str, grouping: Groups, found: int, n_rows
     if found < 2:
         raise NotMeasurableError(
             f"criteria must be measurable on the {n_rows} validation rows, got {name!r}: of "
-            f"the groups {list(grouping.names)} {found} have rows "
+            f"the groups {_first(grouping.names)} {found} have rows "
             f"{needed.get(rate, 'with any')} label there, and a gap needs two. "
             "Merge levels, add rows, raise validation_fraction, or choose "
             "another criterion.",

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from apfex.front._point import Point
-from apfex.models import BoostedModel, InitModel, RuleModel, calibrate, given_groups
+from apfex.models import BoostedModel, InitModel, JointModel, RuleModel, calibrate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -431,12 +431,12 @@ def score_together(
             known[id(part)] = part(x)
         return known[id(part)]
 
-    def probabilities(joint: nn.Module) -> Tensor:
+    def probabilities(joint: JointModel) -> Tensor:
         if groups is None:
             return evaluate(joint)
         key = -id(joint)  # those where the groups are known
         if key not in known:
-            known[key] = given_groups(evaluate(joint), groups)
+            known[key] = joint.given(evaluate(joint), groups)
         return known[key]
 
     scores = []

@@ -18,6 +18,7 @@ from apfex.front._candidates import (
     evaluate,
     evaluate_scores,
 )
+from apfex.front._cells import CellGroupings
 from apfex.front._criteria import check_measurable
 from apfex.front._model_encoder import ModelEncoder, PreparedRows, prepare_rows
 from apfex.front._progress import Show, progress
@@ -28,7 +29,6 @@ from apfex.front._rows import (
     check_enough,
     encode,
     split,
-    strata,
 )
 from apfex.front._settings import SearchSettings
 from apfex.groups import Groups
@@ -37,13 +37,11 @@ from apfex.models import (
     ExploredRules,
     InitModel,
     JointModel,
-    JointRows,
     OutOfFoldPredictions,
     RuleModel,
     RuleProblem,
     explore_rules,
     fit_joint_model,
-    given_groups,
     rule_scores,
     rules_at_rate,
 )
@@ -141,25 +139,21 @@ class JointFit:
     ) -> JointFit:
         """Train the models on some of the rows."""
         x = prepared.x
-        targets = torch.from_numpy(strata(rows)[part]).to(x.device)
         folds = torch.from_numpy(prepared.folds).to(x.device)
-        weight = rows.sample_weight
-        weight = None if weight is None else torch.from_numpy(weight[part]).to(x)
-        shape = (1 if rows.crossing is None else len(rows.crossing), len(rows.classes))
+        many = rows.cells(part)
+        joint = rows.joint(part, x, folds, many)
         done = count(1)
-        model, out_of_fold = fit_joint_model(
-            JointRows(x, targets, shape, folds, weight),
-            prepared.learners,
-            lambda: show(next(done), []),
-        )
-        predictions = OutOfFoldPredictions(out_of_fold, targets, weight)
+        model, out_of_fold = fit_joint_model(joint, prepared.learners, lambda: show(next(done), []))
+        if many is not None and settings.group_thresholds:
+            model = model.of_cells(torch.from_numpy(many.cells).to(x.device))
+        predictions = OutOfFoldPredictions(out_of_fold, joint.targets, joint.sample_weight)
         return JointFit(
             prepared.encoder,
             model,
             predictions.given_groups() if settings.group_thresholds else predictions,
             folds,
             settings.aims(len(rows.groupings)),
-            [torch.from_numpy(parents).to(x.device) for parents in _parents(rows)],
+            [torch.from_numpy(parents).to(x.device) for parents in _parents(rows, many)],
             settings,
             seed,
         )
@@ -297,7 +291,7 @@ class JointFit:
         with torch.no_grad():
             q = torch.cat([self.model(chunk) for chunk in x.split(2**14)])
         if self.settings.group_thresholds and rows.crossing is not None:
-            q = given_groups(q, torch.from_numpy(rows.crossing.codes[part]).to(q.device))
+            q = self.model.given(q, torch.from_numpy(rows.crossing.codes[part]).to(q.device))
         return q
 
 
@@ -307,10 +301,12 @@ def _resamples(n: int, seed: int) -> Tensor:
     return torch.poisson(torch.ones(_RESAMPLES, n), generator=generator)
 
 
-def _parents(rows: Rows) -> list[np.ndarray]:
-    """For each grouping the group that a cell of the crossing belongs to."""
+def _parents(rows: Rows, many: CellGroupings | None) -> list[np.ndarray]:
+    """For each grouping the group that a cell of the crossing, or a group of cells, belongs to."""
     if rows.crossing is None:
         return []
+    if many is not None:
+        return many.parents(rows.groupings)
     found = []
     for grouping in rows.groupings:
         parents = np.zeros(len(rows.crossing), dtype=np.int64)

@@ -13,6 +13,7 @@ import torch
 from sklearn.utils import _safe_indexing
 from torch import Tensor
 
+from apfex.front._cells import CellGroupings
 from apfex.groups import Groups, make_groups
 from apfex.metrics import accuracy, balanced_accuracy
 from apfex.models import (
@@ -96,6 +97,28 @@ class Rows:
             n_groups=tuple(len(grouping) for grouping in self.groupings),
             sample_weight=None if weight is None else torch.from_numpy(weight[part]).to(x),
         )
+
+    def cells(self, part: np.ndarray) -> CellGroupings | None:
+        """What takes the place of the groups where there are many, by some of the rows."""
+        return None if self.crossing is None else CellGroupings.of(self.crossing, part, self.y)
+
+    def joint(
+        self, part: np.ndarray, x: Tensor, folds: Tensor, many: CellGroupings | None
+    ) -> JointRows:
+        """Some of the rows with their inputs and folds, to learn group and label together from."""
+        weight, c = self.sample_weight, len(self.classes)
+        rows = JointRows(
+            x,
+            torch.from_numpy(strata(self)[part]).to(x.device),
+            (1 if self.crossing is None else len(self.crossing), c),
+            folds,
+            None if weight is None else torch.from_numpy(weight[part]).to(x),
+        )
+        if many is None:
+            return rows
+        cells = torch.from_numpy(many.cells).to(x.device)
+        targets = cells[rows.targets // c] * c + rows.labels.unsqueeze(1)
+        return replace(rows, targets=targets, shape=(many.n_groups, c), sizes=many.sizes)
 
     def validation(self, part: np.ndarray) -> ValidationRows:
         """Labels and groups of some of the rows, to choose by."""
@@ -372,14 +395,10 @@ def _networks_help(rows: Rows, part: np.ndarray, settings: SearchSettings) -> bo
     encoders = TableEncoders.fit(rows.take(sample), rows.y[sample], settings, _SAMPLE)
     if len(encoders.encoders) < 2 or not encoders.n_inputs:
         return False
-    targets = strata(rows)[sample]
     looking = replace(settings, validation_fraction=1 / _LOOK_FOLDS)
-    joint = JointRows(  # on the CPU: a GPU takes longer for so few
-        torch.from_numpy(encoders.transform(rows.take(sample))),
-        torch.from_numpy(targets),
-        (1 if rows.crossing is None else len(rows.crossing), len(rows.classes)),
-        torch.from_numpy(deal(targets, _LOOK_FOLDS, 0)),
-    )
+    folds = torch.from_numpy(deal(strata(rows)[sample], _LOOK_FOLDS, 0))
+    x = torch.from_numpy(encoders.transform(rows.take(sample)))  # a GPU takes longer for so few
+    joint = replace(rows.joint(sample, x, folds, rows.cells(part)), sample_weight=None)
     *networks, trees = encoders.learners(looking, _SAMPLE, 0)
     with use_threads(1):  # so few rows gain nothing from more
         return mixture_gain(joint, [trees, *networks]) >= _LEAST_GAIN

@@ -12,6 +12,7 @@ from apfex.models._chunked_learners import (
 from apfex.models._chunked_rows import Chunk, ChunkedLearner, ChunkedRows, Part, out_of_fold
 from apfex.models._dask_rows import DaskRows, PartitionRows
 from apfex.models._dask_trees import DaskTreeLearner
+from apfex.models._groupings_model import GroupingsModel
 from apfex.models._joint_learners import (
     ColumnsLearner,
     ColumnsModel,

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from xgboost import Booster, DMatrix
 
+from apfex.models._groupings_model import GroupingsModel, log_probabilities
 from apfex.models._joint_model import JointLearner, kind_of
 from apfex.models._rows import JointRows, TrainingRows
 from apfex.models._stacked_mlp import StackedMLP
@@ -98,7 +99,7 @@ class JointTrees(nn.Module):
     ----------
     label : Trees
         One margin, or c for several classes.
-    group : Trees or None
+    group : Trees, GroupingsModel or None
         One margin, or k for more than two groups, from the inputs and the label. None for a single
         group.
     shape : pair of int
@@ -114,23 +115,25 @@ class JointTrees(nn.Module):
 
     kind = "boosting"
 
-    def __init__(self, label: Trees, group: Trees | None, shape: tuple[int, int]) -> None:
+    def __init__(
+        self, label: Trees, group: Trees | GroupingsModel | None, shape: tuple[int, int]
+    ) -> None:
         super().__init__()
         self.label, self.group, self.shape = label, group, shape
 
     def forward(self, x: Tensor) -> Tensor:
         """Return log-probabilities [n, k * c]."""
-        labels = _log_probabilities(self.label(x))
+        labels = log_probabilities(self.label(x))
         if self.group is None:
             return labels
         groups = log_groups_given_labels(self.group, x, self.shape[1])
         return (labels.unsqueeze(1) + groups).flatten(1)
 
 
-def log_groups_given_labels(group: Trees, x: Tensor, n_classes: int) -> Tensor:
+def log_groups_given_labels(group: nn.Module, x: Tensor, n_classes: int) -> Tensor:
     """Log-probabilities [n, k, c] of the group given each label, by trees that take both."""
     with_label = (with_column(x, x.new_full((len(x),), y)) for y in range(n_classes))
-    return torch.stack([_log_probabilities(group(inputs)) for inputs in with_label], 2)
+    return torch.stack([log_probabilities(group(inputs)) for inputs in with_label], 2)
 
 
 @final
@@ -169,12 +172,12 @@ class TreeLearner:
     def fit(self, rows: JointRows, on_step: Callable[[], None]) -> tuple[list[nn.Module], Tensor]:
         """Grow trees for each fold; return them and out-of-fold probabilities [n, k * c]."""
         (k, c), x = rows.shape, rows.x
-        growths = [_Growth(rows, x, self.feature_types, rows.targets % c, c, self.settings)]
-        growths += [self._growth_of_groups(rows)] if k > 1 else []
-        of_label, *rest = _grow(growths, on_step)
+        label = _Growth(rows, x, self.feature_types, rows.labels, c, self.settings)
+        growths = [label, *self._growths_of_groups(rows)]
+        of_label, *rest = _grow(growths, self.steps, on_step)
         models: list[nn.Module] = [
             JointTrees(label, group, rows.shape)
-            for label, group in zip(of_label, self._groups(rows, rest, on_step), strict=True)
+            for label, group in zip(of_label, _by_fold(rows, rest), strict=True)
         ]
         out_of_fold = torch.empty(len(x), k * c, dtype=x.dtype, device=x.device)
         for fold, model in enumerate(models):
@@ -182,27 +185,22 @@ class TreeLearner:
             out_of_fold[own] = model(x[own]).exp()
         return models, out_of_fold
 
-    def fit_groups(self, rows: JointRows, on_step: Callable[[], None]) -> Sequence[Trees | None]:
+    def fit_groups(
+        self, rows: JointRows, on_step: Callable[[], None]
+    ) -> Sequence[Trees | GroupingsModel | None]:
         """Grow trees of the group given the label, for each fold; None where there is one group."""
-        growths = [self._growth_of_groups(rows)] if rows.shape[0] > 1 else []
-        return self._groups(rows, _grow(growths, on_step), on_step)
+        return _by_fold(rows, _grow(self._growths_of_groups(rows), rows.n_folds, on_step))
 
-    def _groups(
-        self, rows: JointRows, grown: Sequence[list[Trees]], on_step: Callable[[], None]
-    ) -> Sequence[Trees | None]:
-        """What was grown for the groups; nothing has to be where there is one group."""
-        if grown:
-            return grown[0]
-        for _ in range(rows.n_folds):
-            on_step()
-        return [None] * rows.n_folds
-
-    def _growth_of_groups(self, rows: JointRows) -> _Growth:
-        k, c = rows.shape
-        labels, groups = rows.targets % c, rows.targets // c
-        with_label = with_column(rows.x, labels.to(rows.x))
+    def _growths_of_groups(self, rows: JointRows) -> list[_Growth]:
+        """Of each grouping that has several groups."""
+        settings, c = self.settings.for_groups(), rows.shape[1]
+        with_label = with_column(rows.x, rows.labels.to(rows.x))
         types = [*self.feature_types, "q" if c == 2 else "c"]
-        return _Growth(rows, with_label, types, groups, k, self.settings.for_groups())
+        return [
+            _Growth(rows, with_label, types, one.targets // c, one.shape[0], settings)
+            for one in _groupings(rows)
+            if one.shape[0] > 1
+        ]
 
 
 class _Growth:
@@ -235,15 +233,39 @@ class _Growth:
         )
 
 
-def _grow(growths: Sequence[_Growth], on_step: Callable[[], None]) -> list[list[Trees]]:
-    """Grow all ensembles side by side, each up to the round with the least out-of-fold loss."""
+def _grow(growths: Sequence[_Growth], steps: int, on_step: Callable[[], None]) -> list[list[Trees]]:
+    """Grow all ensembles side by side, each up to the round with the least out-of-fold loss.
+
+    ``on_step`` is called so many times, as they are done.
+    """
     jobs = [(growth, fold) for growth in growths for fold in range(growth.n_folds)]
-    grown = []
-    for found in in_parallel(lambda job: job[0].learn(job[1]), jobs):
+    grown: list[tuple[Booster, list[float]]] = []
+    for found in in_parallel(lambda job: job[0].learn(job[1]), jobs) if jobs else ():
+        for _ in range(steps * (len(grown) + 1) // len(jobs) - steps * len(grown) // len(jobs)):
+            on_step()
         grown.append(found)
+    for _ in range(0 if jobs else steps):
         on_step()
     ends = accumulate((growth.n_folds for growth in growths), initial=0)
     return [_at_least_loss(grown[start:end]) for start, end in pairwise(ends)]
+
+
+def _groupings(rows: JointRows) -> list[JointRows]:
+    """The rows of each grouping by itself; the rows, where there is one."""
+    return rows.by_grouping() if rows.sizes else [rows]
+
+
+def _by_fold(
+    rows: JointRows, grown: Sequence[list[Trees]]
+) -> Sequence[Trees | GroupingsModel | None]:
+    """Models of the group given the label, for each fold; None where there is one group."""
+    several = iter(grown)
+    found: list[Sequence[Trees | None]] = [
+        next(several) if one.shape[0] > 1 else [None] * rows.n_folds for one in _groupings(rows)
+    ]
+    if not rows.sizes:
+        return found[0]
+    return [GroupingsModel(parts, rows.sizes) for parts in zip(*found, strict=True)]
 
 
 def _at_least_loss(grown: Sequence[tuple[Booster, list[float]]]) -> list[Trees]:
@@ -256,13 +278,6 @@ def common_rounds(losses: Sequence[Sequence[float]]) -> int:
     """The number of rounds with the least loss over all folds, whose losses are given by round."""
     common = min(map(len, losses))  # rounds before the first of them has stopped
     return int(np.mean([loss[:common] for loss in losses], axis=0).argmin()) + 1
-
-
-def _log_probabilities(margins: Tensor) -> Tensor:
-    """Log-probabilities [n, c] from c margins, or from one margin of the second of two classes."""
-    if margins.shape[1] == 1:
-        margins = torch.cat([torch.zeros_like(margins), margins], 1)
-    return torch.log_softmax(margins, 1)
 
 
 def with_column(x: Tensor, column: Tensor) -> Tensor:

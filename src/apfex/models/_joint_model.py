@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from apfex.models._calibration import calibrate_joint, calibrate_out_of_fold
-from apfex.models._rows import JointRows
+from apfex.models._rows import JointRows, labels_of
 
 _MIXTURES = 11
 """Shares of a further learner that are tried, from 0 to 1."""
@@ -31,6 +31,8 @@ class JointModel(nn.Module):
     calibration : sequence of 1 + c floats, optional
         A slope and offsets that mend the probabilities of the label; those of the group given the
         label stay as they are. See :func:`fit_calibration`.
+    cells : int64 Tensor of shape [cells, s], optional
+        Where the k groups are those of s groupings of many cells: the groups of each cell.
 
     Examples
     --------
@@ -39,14 +41,18 @@ class JointModel(nn.Module):
     torch.Size([5, 2, 2])
     """
 
+    cells: Tensor | None
+
     def __init__(
         self,
         models: Sequence[nn.Module],
         weights: Sequence[float],
         shape: tuple[int, int],
         calibration: Sequence[float] | None = None,
+        cells: Tensor | None = None,
     ) -> None:
         super().__init__()
+        self.register_buffer("cells", cells)
         self.calibration = None if calibration is None else tuple(map(float, calibration))
         self.models = nn.ModuleList(models)
         self.weights = tuple(weights)
@@ -69,6 +75,19 @@ class JointModel(nn.Module):
         total = sum(weight * torch.softmax(model(x), 1) for weight, model in parts)
         joint = torch.as_tensor(total).unflatten(1, self.shape)
         return joint if self.calibration is None else calibrate_joint(joint, self.calibration)
+
+    def of_cells(self, cells: Tensor) -> JointModel:
+        """The same models, where the groups are those of several groupings of many cells."""
+        return JointModel(
+            list(self.models), self.weights, self.shape, self.calibration, cells.to(torch.int64)
+        )
+
+    def given(self, probabilities: Tensor, codes: Tensor) -> Tensor:
+        """Condition probabilities [n, k, c] on known groups, or cells, [n]; -1: not known."""
+        if self.cells is not None:
+            own = self.cells[codes.clamp_min(0)]
+            codes = torch.where((codes >= 0).unsqueeze(1), own, -1)
+        return given_groups(probabilities, codes)
 
 
 def kind_of(model: nn.Module) -> str:
@@ -179,7 +198,8 @@ def mix_learners(
     kept = [share * part for share, part in zip(shares, out_of_fold, strict=True) if share > 0]
     mixed = torch.stack(kept).sum(0)
     joint = mixed.unflatten(1, shape)
-    calibration, joint = calibrate_out_of_fold(joint, targets % shape[1], weight, folds)
+    labels = labels_of(targets, shape[1])
+    calibration, joint = calibrate_out_of_fold(joint, labels, weight, folds)
     return JointModel(models, weights, shape, calibration), joint
 
 
@@ -199,21 +219,30 @@ def mixture_gain(rows: JointRows, learners: Sequence[JointLearner]) -> float:
     shares = _best_shares(found, rows.targets, rows.weight)
     own = _own_probabilities(found, rows.targets)
     mixed = torch.stack([share * part for share, part in zip(shares, own, strict=True)]).sum(0)
+    weight = _as_own(rows.weight, rows.targets)
     alone, together = (
-        float(-(part.clamp_min(_TINY).log() @ rows.weight.to(part))) for part in (own[0], mixed)
+        float(-(part.clamp_min(_TINY).log() @ weight.to(part))) for part in (own[0], mixed)
     )
     return 1 - together / alone if alone > 0 else 0.0
 
 
 def _own_probabilities(out_of_fold: Sequence[Tensor], targets: Tensor) -> list[Tensor]:
-    """Probabilities [n] of what each row is; a learner that has diverged knows nothing."""
-    own = (part.gather(1, targets.unsqueeze(1)).squeeze(1) for part in out_of_fold)
+    """Probabilities of what each row is, grouping by grouping; one that has diverged knows nothing.
+
+    Of shape [n], or [n * s] where there are several groupings.
+    """
+    own = (part.gather(1, targets.view(len(part), -1)).flatten() for part in out_of_fold)
     return [part.nan_to_num(0.0) for part in own]
+
+
+def _as_own(weight: Tensor, targets: Tensor) -> Tensor:
+    """Weights [n] for the probabilities of what each row is."""
+    return weight.repeat_interleave(targets.numel() // len(targets))
 
 
 def _best_shares(out_of_fold: Sequence[Tensor], targets: Tensor, weight: Tensor) -> list[float]:
     """Shares of the learners with the least log loss, found one learner after the other."""
-    own = _own_probabilities(out_of_fold, targets)
+    own, weight = _own_probabilities(out_of_fold, targets), _as_own(weight, targets)
     grid = torch.linspace(0, 1, _MIXTURES).to(own[0])
     shares, so_far = [1.0], own[0]
     for part in own[1:]:
@@ -233,8 +262,8 @@ class OutOfFoldPredictions:
     ----------
     probabilities : Tensor of shape [n, k, c]
         Out-of-fold probabilities of each group and label.
-    targets : int64 Tensor of shape [n]
-        ``group * c + label`` of each row.
+    targets : int64 Tensor of shape [n], or [n, s]
+        ``group * c + label`` of each row, as in :class:`JointRows`.
     sample_weight : Tensor of shape [n] or None
     stands_for : int or None
         Rows that these are a weighted sample of; None where they are all there are.
@@ -261,8 +290,13 @@ class OutOfFoldPredictions:
     def label_shares(self) -> Tensor:
         """Return the share of each label [c] among the rows."""
         c = self.probabilities.shape[2]
-        own = torch.nn.functional.one_hot(self.targets % c, c).to(self.probabilities)
+        own = torch.nn.functional.one_hot(labels_of(self.targets, c), c).to(self.probabilities)
         return self.shares() @ own
+
+    @property
+    def n_groupings(self) -> int:
+        """Groupings in each of which a row is in one group."""
+        return 1 if self.targets.ndim == 1 else self.targets.shape[1]
 
     def take(self, rows: Tensor) -> OutOfFoldPredictions:
         """Return the predictions of some of the rows."""
@@ -284,8 +318,9 @@ class OutOfFoldPredictions:
         more.
         """
         flat, shares = self.probabilities.flatten(1), self.shares()
-        own = torch.zeros_like(flat).scatter_(1, self.targets.unsqueeze(1), 1.0)
-        trust = trusted_rows / (trusted_rows + self._effective_rows(shares, own))
+        parts = self.n_groupings
+        own = torch.zeros_like(flat).scatter_(1, self.targets.view(len(flat), -1), 1 / parts)
+        trust = trusted_rows / (trusted_rows + parts * self._effective_rows(shares, own))
         return torch.lerp(own, flat, trust)
 
     def _effective_rows(self, shares: Tensor, own: Tensor) -> Tensor:
@@ -308,13 +343,19 @@ class OutOfFoldPredictions:
 def given_groups(probabilities: Tensor, codes: Tensor) -> Tensor:
     """Condition probabilities [n, k, c] on known groups [n]; a code of -1 leaves a row as it is.
 
+    With codes [n, s] on a known group of each of s groupings, which count the same.
+
     Examples
     --------
     >>> given_groups(torch.tensor([[[0.4, 0.1], [0.2, 0.3]]]), torch.tensor([1]))
     tensor([[[0.0000, 0.0000],
              [0.4000, 0.6000]]])
     """
-    own = torch.zeros_like(probabilities[:, :, 0]).scatter_(1, codes.clamp_min(0)[:, None], 1.0)
+    places = codes.clamp_min(0).view(len(codes), -1)
+    own = torch.zeros_like(probabilities[:, :, 0]).scatter_(1, places, 1.0)
     kept = probabilities * own.unsqueeze(2)
+    if codes.ndim == 2:
+        known = kept / (codes.shape[1] * kept.sum(2, keepdim=True)).clamp_min(_TINY)
+        return torch.where((codes >= 0).all(1)[:, None, None], known, probabilities)
     known = kept / kept.sum((1, 2), keepdim=True).clamp_min(_TINY)
     return torch.where((codes >= 0)[:, None, None], known, probabilities)

@@ -9,6 +9,7 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
+from apfex.models._groupings_model import GroupingsModel
 from apfex.models._joint_learners import TreeLearner, log_groups_given_labels
 from apfex.models._joint_model import JointModel
 from apfex.models._rows import JointRows
@@ -28,7 +29,7 @@ class LabelColumnsModel(nn.Module):
     ----------
     start : int
         The first of c inputs that are the probabilities of the label.
-    group : Trees or None
+    group : Trees, GroupingsModel or None
         One margin, or k for more than two groups, from the other inputs and the label. None for a
         single group.
     n_features : int
@@ -49,7 +50,7 @@ class LabelColumnsModel(nn.Module):
     def __init__(
         self,
         start: int,
-        group: Trees | None,
+        group: Trees | GroupingsModel | None,
         n_features: int,
         shape: tuple[int, int],
         kind: str = "model",

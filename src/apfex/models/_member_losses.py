@@ -24,6 +24,8 @@ _TINY = 1e-30
 def cross_entropy_gradient(scores: Tensor, batch: TrainingRows) -> Tensor:
     """Gradient of the mean cross-entropy by scores [b, n] or [b, n, c].
 
+    Of rows with several labels [n, s] each counts for an s-th.
+
     Examples
     --------
     >>> rows = TrainingRows(torch.zeros(2, 1), torch.tensor([0, 1]), torch.zeros(0, 2), ())
@@ -33,7 +35,11 @@ def cross_entropy_gradient(scores: Tensor, batch: TrainingRows) -> Tensor:
     share = _shares(batch) * batch.label_weights()
     if scores.ndim == 2:
         return (torch.sigmoid(scores) - batch.y) * share
-    return (torch.softmax(scores, 2) - F.one_hot(batch.y, scores.shape[2])) * share.unsqueeze(-1)
+    if batch.y.ndim == 1:
+        own = F.one_hot(batch.y, scores.shape[2])
+    else:
+        own = torch.zeros_like(scores[0]).scatter_(1, batch.y, 1 / batch.y.shape[1])
+    return (torch.softmax(scores, 2) - own) * share.unsqueeze(-1)
 
 
 @final

@@ -8,7 +8,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from apfex.models._rule_problem import MIN_SHARE
+from apfex.models._rule_problem import MIN_SHARE, spread_to_groups
 from apfex.rates import RATES, RateName
 
 _LEAST_DENSITY = 0.5
@@ -39,7 +39,7 @@ class Prices:
         Members, and classes that are decided for (1 of two).
     rates : sequence of r names
     parents : sequence of a int64 Tensors of shape [k]
-        For each grouping the group that a group of the crossing belongs to.
+        For each grouping the group that a group of the crossing belongs to; -1: to none.
 
     Notes
     -----
@@ -86,7 +86,7 @@ class Prices:
         """
         every = self._ahead if ahead else self._values
         each = [
-            (values.unsqueeze(-1) * slopes).sum(2)[:, :, parent]
+            spread_to_groups((values.unsqueeze(-1) * slopes).sum(2), parent, 2)
             for values, slopes, parent in zip(every, self._slopes, self._parents, strict=True)
         ]
         return torch.stack(each).sum(0)

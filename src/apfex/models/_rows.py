@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import final
 
 import torch
@@ -109,13 +110,16 @@ class JointRows:
     Attributes
     ----------
     x : Tensor of shape [n, d]
-    targets : int64 Tensor of shape [n]
-        Group and label in one number: ``group * c + label``.
+    targets : int64 Tensor of shape [n], or [n, s]
+        Group and label in one number: ``group * c + label``. With [n, s] a row is in one group of
+        each of s groupings, whose groups are numbered one after the other.
     shape : pair of int
-        Number of groups k and of classes c.
+        Number of groups k, of all groupings together, and of classes c.
     folds : int64 Tensor of shape [n]
         Fold of each row, from 0 on. For each fold a model is trained on the other folds.
     sample_weight : Tensor of shape [n], optional
+    sizes : tuple of s numbers
+        Groups of each grouping, where there are several; they add up to k.
 
     Examples
     --------
@@ -128,13 +132,46 @@ class JointRows:
     shape: tuple[int, int]
     folds: Tensor
     sample_weight: Tensor | None = None
+    sizes: tuple[int, ...] = ()
+
+    @property
+    def labels(self) -> Tensor:
+        """Labels of shape [n]."""
+        return labels_of(self.targets, self.shape[1])
 
     @property
     def n_folds(self) -> int:
         """Number of folds."""
         return int(self.folds.max()) + 1
 
+    def by_grouping(self) -> list[JointRows]:
+        """The same rows with the groups of one grouping at a time, numbered from 0 on.
+
+        Examples
+        --------
+        >>> targets = torch.tensor([[0, 4], [3, 9]])  # one of two groups, and one of three
+        >>> rows = JointRows(torch.zeros(2, 1), targets, (5, 2), torch.arange(2), sizes=(2, 3))
+        >>> [(one.targets.tolist(), one.shape) for one in rows.by_grouping()]
+        [([0, 3], (2, 2)), ([0, 5], (3, 2))]
+        """
+        c, starts = self.shape[1], accumulate(self.sizes, initial=0)
+        return [
+            replace(self, targets=targets - c * start, shape=(size, c), sizes=())
+            for targets, size, start in zip(self.targets.T, self.sizes, starts, strict=False)
+        ]
+
     @property
     def weight(self) -> Tensor:
         """Sample weights of shape [n]; ones where none are given."""
         return torch.ones_like(self.x[:, 0]) if self.sample_weight is None else self.sample_weight
+
+
+def labels_of(targets: Tensor, n_classes: int) -> Tensor:
+    """Labels [n] of targets [n], or [n, s] for several groupings, which have the same.
+
+    Examples
+    --------
+    >>> labels_of(torch.tensor([[0, 4], [3, 5]]), 2)
+    tensor([0, 1])
+    """
+    return (targets if targets.ndim == 1 else targets[:, 0]) % n_classes

@@ -7,7 +7,7 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor, nn
 
-from apfex.models._joint_model import JointModel, given_groups
+from apfex.models._joint_model import JointModel
 
 
 @final
@@ -57,7 +57,7 @@ class RuleModel(nn.Module):
 
     def _joint(self, x: Tensor, groups: Tensor | None) -> Tensor:
         joint = self.joint(x)
-        return joint if groups is None else given_groups(joint, groups)
+        return joint if groups is None else self.joint.given(joint, groups)
 
 
 def rules_at_rate(rules: Tensor, probabilities: Tensor, shares: Tensor, rate: float) -> Tensor:

@@ -119,7 +119,7 @@ class RuleProblem:
         predictions : OutOfFoldPredictions
         rates : sequence of r names
         parents : sequence of a int64 Tensors of shape [k]
-            For each grouping, the group that a group of the crossing belongs to.
+            For each grouping, the group that a group of the crossing belongs to; -1: to none.
         trusted_rows : float
             See :meth:`OutOfFoldPredictions.memberships`: with so many rows of a group and label,
             their own labels count as much as the predictions of all rows.
@@ -248,7 +248,7 @@ class RuleProblem:
         return [
             None
             if torch.equal(parent, torch.arange(len(parent)).to(parent))
-            else GroupIndex(parent, None, int(parent.max()) + 1)
+            else GroupIndex(parent, None, int(parent.max()) + 1, bool((parent < 0).any()))
             for parent in self.parents
         ]
 
@@ -268,7 +268,8 @@ class RuleProblem:
             gaps, slopes = gaps_of_counts(counts, self.rates, aggregate, MIN_SHARE)
             found.append(gaps.mean(1))
             if parent is not None:
-                slopes = slopes[:, :, :, parent.codes]
+                assert parent.codes is not None
+                slopes = spread_to_groups(slopes, parent.codes, 3)
             slopes = slopes[..., :2]  # [b, j, r, k, 2]
             if j > 1:
                 slopes = (slopes[..., :1] * (1 - own) + slopes[..., 1:] * own) / j
@@ -281,6 +282,19 @@ class RuleProblem:
             own = self.own[:, None, :]
             counts = torch.stack([(counts * (1 - own)).sum(-1), (counts * own).sum(-1)], -1)
         return counts if parent is None else parent.sum(counts.mT).mT
+
+
+def spread_to_groups(values: Tensor, parent: Tensor, dim: int) -> Tensor:
+    """What groups of a grouping have, for each group of the crossing; 0 for one without a parent.
+
+    Examples
+    --------
+    >>> spread_to_groups(torch.tensor([5.0, 7.0]), torch.tensor([0, 1, -1]), 0)
+    tensor([5., 7., 0.])
+    """
+    spread = values.index_select(dim, parent.clamp_min(0))
+    inside = (parent >= 0).view(-1, *[1] * (values.ndim - dim - 1))
+    return torch.where(inside, spread, 0.0)
 
 
 def _steepness(decisions: Tensor) -> Tensor:

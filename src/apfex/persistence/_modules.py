@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from apfex.models import (
     BoostedModel,
     ColumnsModel,
+    GroupingsModel,
     InitModel,
     JointModel,
     JointTrees,
@@ -90,7 +91,11 @@ class ModuleWriter:
         if isinstance(module, JointModel):
             parts = [self.add(part) for part in module.models]
             given = {name: getattr(module, name) for name in ("weights", "shape", "calibration")}
-            return {"is": "joint model", "models": parts, **given}
+            cells = {} if module.cells is None else {"cells": module.cells}
+            return {"is": "joint model", "models": parts, **given, "arrays": self._keep(cells)}
+        if isinstance(module, GroupingsModel):
+            parts = [self.add(part) for part in module.models]
+            return {"is": "groupings", "models": parts, "sizes": module.sizes}
         if isinstance(module, ColumnsModel):
             part = self.add(module.model)
             return {"is": "columns", "model": part, "start": module.start, "stop": module.stop}
@@ -168,7 +173,11 @@ def _build(
         models = [part(place) for place in one["models"]]
         shape = _pair(one["shape"])
         check_calibration(one["calibration"], shape[1])
-        return JointModel(models, one["weights"], shape, one["calibration"])
+        cells = _cells(arrays.get("cells"), shape[0])
+        return JointModel(models, one["weights"], shape, one["calibration"], cells)
+    if kind == "groupings":
+        models = [part(place) for place in one["models"]]
+        return GroupingsModel(models, [int(size) for size in one["sizes"]])
     if kind == "columns":
         return ColumnsModel(part(one["model"]), int(one["start"]), int(one["stop"]))
     if kind == "joint trees":
@@ -192,6 +201,17 @@ def _build(
     if kind != "layer":
         raise KeyError(f"no module is {kind!r}")
     return _layer(one, arrays)
+
+
+def _cells(cells: Tensor | None, n_groups: int) -> Tensor | None:
+    """Groups of the cells, if there are any; a place that no group has is refused."""
+    if cells is not None and (
+        cells.dtype != torch.int64
+        or cells.ndim != 2
+        or not ((cells >= 0) & (cells < n_groups)).all()
+    ):
+        raise KeyError(f"cells must name some of {n_groups} groups, and others are stored")
+    return cells
 
 
 def _layer(one: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> nn.Module:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import Any, final
@@ -9,7 +10,15 @@ from typing import Any, final
 import numpy as np
 from torch import Tensor, nn
 
-from apfex.models import BoostedModel, ColumnsModel, JointModel, JointTrees, RuleModel, Trees
+from apfex.models import (
+    BoostedModel,
+    ColumnsModel,
+    GroupingsModel,
+    JointModel,
+    JointTrees,
+    RuleModel,
+    Trees,
+)
 from apfex.persistence._modules import is_known
 from apfex.persistence._onnx_graph import Graph, add_trees
 
@@ -44,6 +53,8 @@ class ModuleExport:
             return self.scores(module.model, self._add("Slice", x, *ends))
         if isinstance(module, JointTrees):
             return self._joint_trees(module, x)
+        if isinstance(module, GroupingsModel):
+            return self._groupings(module, x)
         if isinstance(module, BoostedModel):
             parts = (self.scores(part, x) for part in (module.base, module.boosted))
             return self._add("Add", *parts)
@@ -91,7 +102,7 @@ class ModuleExport:
         shares = self._joint(module.joint, x)
         if groups is not None:
             joint = self._reshape(shares, [0, k, c])
-            shares = self._reshape(self._given(joint, groups, k), [0, k * c])
+            shares = self._reshape(self._given(joint, groups, module.joint), [0, k * c])
         self._shares[id(module.joint)] = shares
         scores = self._add("MatMul", shares, self._array(module.rule.flatten(1).T))
         if len(module.rule) > 1:
@@ -119,16 +130,36 @@ class ModuleExport:
         joint = self._add("Mul", joint, self._add("Unsqueeze", ratio, self._ints([1])))
         return self._reshape(joint, [0, k * c])
 
-    def _given(self, joint: str, groups: str, k: int) -> str:
-        """Probabilities [n, k, c] where groups are known; -1: as they are."""
+    def _given(self, joint: str, groups: str, module: JointModel) -> str:
+        """Probabilities [n, k, c] where groups, or cells, are known; -1: as they are."""
         codes = self._add("Unsqueeze", groups, self._ints([1, 2]))
-        places = self._graph.constant(np.arange(k).reshape(1, k, 1))
-        own = self._graph.cast(self._add("Equal", codes, places), self.dtype)
-        kept = self._add("Mul", joint, own)
-        total = self._add("ReduceSum", kept, self._ints([1, 2]), keepdims=1)
-        known = self._add("Div", kept, self._add("Max", total, self._number(_TINY)))
         is_known_group = self._add("GreaterOrEqual", codes, self._ints(0))
+        k = module.shape[0]
+        if module.cells is None:
+            places = self._graph.constant(np.arange(k).reshape(1, k, 1))
+            own = self._graph.cast(self._add("Equal", codes, places), self.dtype)
+            kept = self._add("Mul", joint, own)
+            total = self._add("ReduceSum", kept, self._ints([1, 2]), keepdims=1)
+        else:
+            kept, total = self._of_cells(joint, groups, module.cells.numpy(), k)
+        known = self._add("Div", kept, self._add("Max", total, self._number(_TINY)))
         return self._add("Where", is_known_group, known, joint)
+
+    def _of_cells(self, joint: str, groups: str, cells: np.ndarray, k: int) -> tuple[str, str]:
+        """What is left of [n, k, c] in the groups of each row's cell, and what it is divided by."""
+        members = np.zeros((len(cells), k, 1))
+        np.put_along_axis(members[:, :, 0], cells, 1.0, axis=1)
+        place = self._add("Max", groups, self._ints(0))
+        kept = self._add("Mul", joint, self._add("Gather", self._array(members), place))
+        total = self._add("ReduceSum", kept, self._ints([2]), keepdims=1)
+        return kept, self._add("Mul", total, self._number(cells.shape[1]))
+
+    def _groupings(self, module: GroupingsModel, x: str) -> str:
+        """Log-probabilities of the groups of all groupings; see :class:`GroupingsModel`."""
+        pairs = zip(module.models, module.sizes, strict=True)
+        parts = [self._log_shares(self.scores(model, x), size) for model, size in pairs]
+        found = self._add("Concat", *parts, axis=1)
+        return self._add("Sub", found, self._number(math.log(len(parts))))
 
     def _joint_trees(self, module: JointTrees, x: str) -> str:
         k, c = module.shape
@@ -140,7 +171,9 @@ class ModuleExport:
         groups = []
         for y in range(c):
             told = self._add("Concat", x, self._add("Expand", self._number(y), shape), axis=1)
-            share = self._log_shares(self.scores(module.group, told), k)
+            share = self.scores(module.group, told)
+            if not isinstance(module.group, GroupingsModel):  # which has them as they are
+                share = self._log_shares(share, k)
             groups.append(self._add("Unsqueeze", share, self._ints([2])))
         by_label = self._add("Concat", *groups, axis=2)
         total = self._add("Add", self._add("Unsqueeze", labels, self._ints([1])), by_label)
