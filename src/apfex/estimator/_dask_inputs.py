@@ -57,8 +57,8 @@ class OpenedFrame:
         """Look at all partitions; ``given`` are the labels, sensitive features and weights."""
         client, stream = client_in_use(), _stream_of(X)
         roles = read_roles(stream, *given, sensitive=sensitive, include_sensitive=include_sensitive)
-        partitions = X[roles.columns].to_delayed()
-        passes = _look(client, partitions, roles)
+        partitions = X.to_delayed()
+        passes = _look(client, partitions, roles, stream.columns)
         together = _added(passes, roles)
         streamed = together.rows(stream, grouping, settings)
         reader = Reader(stream, roles, streamed.facts, together.weight.mean, together.n, 0)
@@ -108,22 +108,24 @@ def _no_batches(columns: Sequence[str], rows: int) -> Any:
     raise TypeError(f"Partitions are not read as batches of {rows} rows of {list(columns)}.")
 
 
-def _look(client: Any, partitions: Sequence[Any], roles: Roles) -> list[FirstPass]:
+def _look(
+    client: Any, partitions: Sequence[Any], roles: Roles, columns: Sequence[str]
+) -> list[FirstPass]:
     """One pass over each partition, where it is."""
     import dask
 
     share = -(-_SAMPLE_ROWS // max(1, len(partitions)))
     look = dask.delayed(_look_at, pure=False)
-    tasks = [look(frame, roles, share, place) for place, frame in enumerate(partitions)]
+    tasks = [look(frame, roles, columns, share, place) for place, frame in enumerate(partitions)]
     return gather(client, client.compute(tasks))
 
 
-def _look_at(frame: Any, roles: Roles, share: int, place: int) -> FirstPass:
+def _look_at(frame: Any, roles: Roles, columns: Sequence[str], share: int, place: int) -> FirstPass:
     found = FirstPass(roles)
     found.sample = Sample(share)
-    _check_columns(frame, roles.columns, place)
+    _check_columns(frame, columns, place)
     try:
-        found.add(frame)
+        found.add(frame[roles.columns])
     except (TypeError, ValueError) as error:
         raise type(error)(f"In partition {place} of X: {error}") from error
     return found

@@ -84,7 +84,7 @@ def _encode_all(rows: PartitionedRows, encoder: Encoder, dealer: Dealer, n_folds
     shared = dask.delayed(_Work(rows.read, encoder, stands_for), pure=False, traverse=False)
     tasks, by_fold = [], []
     for place, (partition, counts) in enumerate(zip(rows.partitions, rows.strata, strict=True)):
-        lots = _Lots.of(dealer.deal(np.repeat(np.arange(len(counts)), counts)))
+        lots = _Lots.of(dealer, counts)
         by_fold.append(np.bincount(lots.folds[~lots.measures], minlength=n_folds))
         tasks.append(take(partition, shared, lots, place))
     # the warning is about data that belong on the workers: these are what tells them who learns
@@ -111,8 +111,11 @@ class _Lots:
     packed: np.ndarray
 
     @staticmethod
-    def of(dealt: tuple[np.ndarray, np.ndarray, np.ndarray]) -> _Lots:
-        measures, judges, folds = dealt
+    def of(dealer: Dealer, counts: np.ndarray) -> _Lots:
+        """Those of the next rows, so many of each stratum."""
+        if not counts.any():
+            return _Lots(np.zeros(0, dtype=np.uint8))
+        measures, judges, folds = dealer.deal(np.repeat(np.arange(len(counts)), counts))
         return _Lots(folds | measures.astype(np.uint8) << 7 | judges.astype(np.uint8) << 6)
 
     @property
