@@ -72,7 +72,7 @@ class OpenedFrame:
         wanted = {*self.roles.features, *(self.roles.sensitive if self.keeps_sensitive else ())}
         return [name for name in self.stream.columns if name in wanted]
 
-    def header(self) -> pd.DataFrame:
+    def header(self) -> Any:
         """An empty table with these columns."""
         return pd.DataFrame(columns=self.names)
 
@@ -112,10 +112,10 @@ def _look(
     client: Any, partitions: Sequence[Any], roles: Roles, columns: Sequence[str]
 ) -> list[FirstPass]:
     """One pass over each partition, where it is."""
-    import dask
+    from dask.delayed import delayed
 
     share = -(-_SAMPLE_ROWS // max(1, len(partitions)))
-    look = dask.delayed(_look_at, pure=False)
+    look = delayed(_look_at, pure=False)
     tasks = [look(frame, roles, columns, share, place) for place, frame in enumerate(partitions)]
     return gather(client, client.compute(tasks))
 

@@ -76,12 +76,12 @@ def _encode_all(rows: PartitionedRows, encoder: Encoder, dealer: Dealer, n_folds
     A row's lot depends on its place in its stratum alone, so that it can be drawn here, for each
     partition, from the numbers of its rows: one byte a row goes to the workers.
     """
-    import dask
     from dask import config
+    from dask.delayed import delayed
 
     stands_for = (dealer.training / np.maximum(dealer.rules, 1)).ravel()
-    take = dask.delayed(_encode, pure=False)
-    shared = dask.delayed(_Work(rows.read, encoder, stands_for), pure=False, traverse=False)
+    take = delayed(_encode, pure=False)
+    shared = delayed(_Work(rows.read, encoder, stands_for), pure=False, traverse=False)
     tasks, by_fold = [], []
     for place, (partition, counts) in enumerate(zip(rows.partitions, rows.strata, strict=True)):
         lots = _Lots.of(dealer, counts)
