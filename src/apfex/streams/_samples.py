@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
-import pandas as pd
 
 
 @final
@@ -48,6 +47,8 @@ class RowSample:
 
 def joined(frames: Sequence[Any]) -> Any:
     """One frame; categories of chunks, which differ, are put together."""
+    import pandas as pd
+
     if len(frames) == 1:
         return frames[0].reset_index(drop=True)
     columns: dict[str, Any] = {}
@@ -62,6 +63,8 @@ def joined(frames: Sequence[Any]) -> Any:
 
 def count_cells(frame: Any) -> Mapping[tuple[Any, ...], int]:
     """Rows by the values of all columns; a missing value is None."""
+    import pandas as pd
+
     places, values = [], []
     for name in frame:
         codes, found = pd.factorize(frame[name])
