@@ -13,13 +13,9 @@ from apfex.clusters import client_in_use, gather
 from apfex.estimator._stream_inputs import Roles, read_roles
 from apfex.estimator._stream_inputs import _FirstPass as FirstPass
 from apfex.estimator._stream_inputs import _Reader as Reader
-from apfex.estimator._stream_inputs import _Sample as Sample
 from apfex.estimator._stream_inputs import _values as column_of
 from apfex.front import PartitionedRows, RowFacts, SearchSettings
-from apfex.streams import Stream, StreamSettings
-
-_SAMPLE_ROWS = 2_000
-"""Rows of all partitions that come along with what is known of them."""
+from apfex.streams import RowSample, Stream, StreamSettings
 
 
 def settings_for_dask(settings: SearchSettings) -> SearchSettings:
@@ -92,8 +88,6 @@ class OpenedFrame:
 
 def _stream_of(X: Any) -> Stream:
     """The columns of a frame; its rows are not read through it."""
-    import pyarrow as pa
-
     names = list(X.columns)
     strange = [name for name in names if not isinstance(name, str)]
     if strange or len(set(names)) < len(names):
@@ -101,11 +95,11 @@ def _stream_of(X: Any) -> Stream:
             "A Dask DataFrame must have columns with names of text that differ from each other, "
             f"got {names}."
         )
-    return Stream("the Dask DataFrame", pa.schema([(n, pa.null()) for n in names]), _no_batches)
+    return Stream("the Dask DataFrame", tuple(names), _not_here)
 
 
-def _no_batches(columns: Sequence[str], rows: int) -> Any:
-    raise TypeError(f"Partitions are not read as batches of {rows} rows of {list(columns)}.")
+def _not_here(columns: Sequence[str], rows: int) -> Any:
+    raise TypeError(f"{rows} rows of {list(columns)} must stay where they are.")
 
 
 def _look(
@@ -114,15 +108,14 @@ def _look(
     """One pass over each partition, where it is."""
     from dask.delayed import delayed
 
-    share = -(-_SAMPLE_ROWS // max(1, len(partitions)))
     look = delayed(_look_at, pure=False)
-    tasks = [look(frame, roles, columns, share, place) for place, frame in enumerate(partitions)]
+    tasks = [look(frame, roles, columns, place) for place, frame in enumerate(partitions)]
     return gather(client, client.compute(tasks))
 
 
-def _look_at(frame: Any, roles: Roles, columns: Sequence[str], share: int, place: int) -> FirstPass:
+def _look_at(frame: Any, roles: Roles, columns: Sequence[str], place: int) -> FirstPass:
     found = FirstPass(roles)
-    found.sample = Sample(share)
+    found.sample = RowSample(1)  # trees need none: rows stay where they are
     _check_columns(frame, columns, place)
     try:
         found.add(frame[roles.columns])
@@ -161,9 +154,10 @@ def _add(together: FirstPass, one: FirstPass) -> None:
     together.weight.total += one.weight.total
     together.weight.n += one.weight.n
     if one.summary is not None:
-        before = together.summary
-        together.summary = one.summary if before is None else before + one.summary
-        together.sample.add(one.sample.frame())
+        if together.summary is None:
+            together.summary, together.sample = one.summary, one.sample
+        else:
+            together.summary += one.summary
         together._check_levels()
 
 

@@ -91,10 +91,11 @@ def make_features(X: pd.DataFrame, table: str) -> tuple[pd.DataFrame, dict[str, 
     for name, column in X.items():
         if types[str(name)] == "text" and is_date(column):
             types[str(name)] = "date"
-    return check_features(_with_days(X, types), table), types
+    return check_features(with_days(X, types), table), types
 
 
-def _with_days(X: pd.DataFrame, types: Mapping[str, str]) -> pd.DataFrame:
+def with_days(X: pd.DataFrame, types: Mapping[str, str]) -> pd.DataFrame:
+    """The columns, with dates as numbers of days."""
     days = {str(n): to_days(column) for n, column in X.items() if types[str(n)] == "date"}
     return X.assign(**days) if days else X
 
@@ -152,7 +153,7 @@ def read_features(table: Table, types: Mapping[str, str]) -> pd.DataFrame:
                 f"'{example}'.",
                 found=example,
             )
-    return check_features(_with_days(X, types), table.name)
+    return check_features(with_days(X, types), table.name)
 
 
 def read_groups(

@@ -1,0 +1,268 @@
+"""``fit`` on streams: the same front as in memory, from every source, and clear refusals."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pyarrow.dataset as ds
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from apfex import APFExClassifier, load, make_biased
+from apfex.streams import StreamSettings
+
+N = 6_000
+SENSITIVE = ["sex", "origin"]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_biased(n=N, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def table(data):
+    weight = np.random.default_rng(0).exponential(size=N) + 0.1
+    return data.X.assign(hired=data.y, weight=weight, **dict(data.sensitive))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, table):
+    home = tmp_path_factory.mktemp("parquet")
+    ordered = table.drop(columns="weight").sort_values(["hired", *SENSITIVE])  # the worst order
+    for place, part in enumerate(np.array_split(np.arange(N), 3)):
+        ordered.iloc[part].to_parquet(home / f"{place}.parquet")
+    return home
+
+
+def classifier(**given):
+    usual = {"model": "linear", "epochs": 3, "bins": None, "max_gap": 1.0, "n_members": 8}
+    return APFExClassifier(**{**usual, "random_state": 0, **given})
+
+
+@pytest.fixture(scope="module")
+def fitted(folder):
+    return classifier().fit(folder, y="hired", sensitive_features=SENSITIVE)
+
+
+def least_error(clf, within=np.inf):
+    frame = clf.front_.to_frame()
+    return frame["error"][frame["dp_gap"] <= within].min()
+
+
+def test_the_front_is_that_of_the_rows_in_memory(fitted, data):
+    """Both are chosen by 1,200 validation rows of their own: within three standard errors."""
+    inside = classifier().fit(data.X, data.y, sensitive_features=data.sensitive)
+    new = make_biased(n=20_000, random_state=1)
+    for bound in (np.inf, 0.1):
+        errors = []
+        for clf in (fitted, inside):
+            points = clf.front_.to_frame()
+            usable = np.flatnonzero(points["dp_gap"] <= bound)
+            errors.append((clf.at(int(usable[0])).predict(new.X) != new.y).mean())
+        assert abs(errors[0] - errors[1]) < 0.03
+    assert len(fitted.front_) >= 5
+    assert fitted.front_[0].n_rows == pytest.approx(0.2 * N, abs=10)
+    assert fitted.classes_.tolist() == [0, 1]
+    assert fitted.feature_names_in_.tolist() == list(data.X.columns)
+    assert fitted.front_[0].counts.groups.names == inside.front_[0].counts.groups.names
+    assert fitted.history_ is not None
+
+
+def test_figures_of_points_are_those_of_their_rows(fitted, data, tmp_path):
+    """Counts of validation rows, not of others: models, decided again, give the same error."""
+    assert fitted.front_[0].error < 0.3
+    sure = fitted.front_[0].counts.rows.sum()
+    assert sure > 0
+    again = load(fitted.save(tmp_path / "model"))
+    assert np.array_equal(again.predict(data.X), fitted.predict(data.X))
+    assert np.array_equal(fitted.decide_all(data.X), again.decide_all(data.X))
+    assert fitted.select(max_gap=0.5).predict_proba(data.X).shape == (N, 2)
+
+
+def test_a_small_stream_is_fitted_as_its_table(tmp_path, data):
+    """Below 5,000 rows each has its turn to choose, which takes them all."""
+    small = np.arange(1_000)
+    frame = data.X.iloc[small].assign(hired=data.y[small], **dict(data.sensitive.iloc[small]))
+    frame.to_parquet(tmp_path / "small.parquet")
+    streamed = classifier().fit(tmp_path / "small.parquet", y="hired", sensitive_features=SENSITIVE)
+    inside = classifier().fit(
+        data.X.iloc[small], data.y[small], sensitive_features=data.sensitive.iloc[small]
+    )
+    pd.testing.assert_frame_equal(streamed.front_.to_frame(), inside.front_.to_frame())
+
+
+def test_chunks_leave_no_trace_on_the_front(folder, fitted):
+    other = classifier(streaming=StreamSettings(chunk_rows=777))
+    other.fit(ds.dataset(str(folder)), y="hired", sensitive_features=SENSITIVE)
+    found, expected = (clf.front_.to_frame()[["error", "dp_gap"]] for clf in (other, fitted))
+    np.testing.assert_allclose(found, expected, atol=2e-3)  # means differ by rounding
+
+
+@pytest.mark.parametrize("model", ["boosting", pytest.param("auto", marks=pytest.mark.slow)])
+def test_trees_learn_by_external_memory(folder, model, data):
+    given = {"n_estimators": 8, "max_depth": 3, "epochs": None}
+    clf = classifier(model=model, streaming=StreamSettings(rule_rows=1_500), **given)
+    clf.fit(f"{folder}/*.parquet", y="hired", sensitive_features=SENSITIVE)
+    inside = classifier(model=model, **given)
+    inside.fit(data.X, data.y, sensitive_features=data.sensitive)
+    assert set(clf.mixture_) == set(inside.mixture_)
+    assert abs(least_error(clf) - least_error(inside)) < 0.04
+
+
+def test_weights_count_and_rows_of_weight_zero_are_not_there(tmp_path, table):
+    marked = pd.concat([table, table.assign(weight=0.0, hired=1 - table["hired"])])
+    for name, frame in (("with", marked), ("without", table)):
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+    given = {"y": "hired", "sensitive_features": SENSITIVE, "sample_weight": "weight"}
+    fronts = [
+        classifier(class_weight="balanced").fit(tmp_path / f"{name}.parquet", **given).front_
+        for name in ("with", "without")
+    ]
+    pd.testing.assert_frame_equal(*(front.to_frame() for front in fronts))
+    assert fronts[0][0].counts.squares is not None
+
+
+def test_columns_named_in_sensitive_need_no_argument(folder, table):
+    clf = classifier(sensitive=SENSITIVE, criteria=("dp", "tpr"), grouping="attributes")
+    clf.fit(folder, y="hired")
+    assert clf.n_features_in_ == 7
+    people = table.drop(columns=["hired", "weight"])
+    assert np.array_equal(clf.predict(people), clf.predict(people.drop(columns=SENSITIVE)))
+    assert list(clf.front_[0].gaps) == ["dp", "tpr"]
+
+
+def test_thresholds_by_group_and_a_fixed_share_go_with_streams(folder, data):
+    clf = classifier(group_thresholds=True, selection_rate=0.3)
+    clf.fit(folder, y="hired", sensitive_features=SENSITIVE)
+    shares = [point.share_favored for point in clf.front_]
+    np.testing.assert_allclose(shares, 0.3, atol=2 / 1_200)
+    decided = clf.predict(data.X, sensitive_features=data.sensitive)
+    assert 0.25 < decided.mean() < 0.35
+
+
+@pytest.mark.parametrize("scoring", ["balanced_accuracy", "f1"])
+def test_points_are_ranked_by_any_scoring(folder, scoring):
+    clf = classifier(scoring=scoring).fit(folder, y="hired", sensitive_features=SENSITIVE)
+    assert clf.front_[0].loss == min(point.loss for point in clf.front_)
+
+
+def test_loaders_and_functions_are_streams(data, folder):
+    codes = np.stack([pd.factorize(data.sensitive[name])[0] for name in SENSITIVE], 1)
+    x = torch.tensor(data.X.select_dtypes("number").to_numpy())
+    rows = torch.utils.data.TensorDataset(x, torch.from_numpy(data.y), torch.from_numpy(codes))
+    clf = classifier().fit(torch.utils.data.DataLoader(rows, batch_size=500, shuffle=True))
+    assert clf.n_features_in_ == x.shape[1]
+    assert not hasattr(clf, "feature_names_in_")
+    assert clf.predict(x.numpy()).shape == (N,)
+    assert clf.front_[0].counts.groups.attributes == ("attribute0", "attribute1")
+    again = classifier().fit(
+        lambda: ds.dataset(str(folder)).scanner().to_reader(),
+        y="hired",
+        sensitive_features=SENSITIVE,
+    )
+    assert len(again.front_) > 1
+
+
+def test_nothing_is_left_on_disk(folder, tmp_path):
+    settings = StreamSettings(folder=tmp_path)
+    clf = classifier(streaming=settings, model="boosting", n_estimators=2, epochs=None)
+    clone(clf).fit(folder, y="hired", sensitive_features=SENSITIVE)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ValueError, match="favorable_label must be one of"):
+        clone(clf).set_params(favorable_label=7).fit(
+            folder, y="hired", sensitive_features=SENSITIVE
+        )
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"search": "inprocess"}, "search must be 'auto' or 'postprocess' where X is a stream"),
+        ({"model": LogisticRegression()}, "model must be of 'auto', 'mlp', 'linear'"),
+        ({"init": lambda X: np.full(len(X), 0.5)}, "init must be None where X is a stream"),
+        ({"validation": "cross"}, "validation must be 'auto' or 'split' where X is a stream"),
+    ],
+)
+def test_what_no_stream_can_give_is_refused_before_it_is_read(given, match):
+    with pytest.raises(ValueError, match=match):
+        classifier(**{"epochs": None, **given}).fit("nowhere.parquet", y="y")
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "match"),
+    [
+        ({"y": None}, ValueError, "y must name the column of the stream that holds the labels"),
+        ({"y": "hire"}, ValueError, r"y must name columns of the stream, got \['hire'\]"),
+        ({"y": np.zeros(N)}, TypeError, "y must be the name of a column where X is a stream"),
+        ({"sensitive_features": "age"}, ValueError, "sensitive_features must name columns"),
+        ({"sensitive_features": ["hired"]}, ValueError, "must name different columns"),
+        ({"sample_weight": "town"}, ValueError, "sample_weight must be numbers, got text"),
+    ],
+)
+def test_wrong_names_of_columns_are_refused(folder, given, error, match):
+    with pytest.raises(error, match=match):
+        classifier().fit(folder, **{"y": "hired", "sensitive_features": SENSITIVE, **given})
+
+
+def written(tmp_path, table, **columns):
+    table.drop(columns="weight").assign(**columns).to_parquet(tmp_path / "bad.parquet")
+    return tmp_path / "bad.parquet"
+
+
+def test_bad_rows_are_told_by_their_place(tmp_path, table):
+    column = table.columns[0]
+    wrong = table[column].astype(float).to_numpy().copy()
+    wrong[5_500] = np.inf
+    path = written(tmp_path, table, **{column: wrong})
+    clf = classifier(streaming=StreamSettings(chunk_rows=1_000))
+    with pytest.raises(ValueError, match=r"In rows 5,000 to 5,999 of the stream: .* finite"):
+        clf.fit(path, y="hired", sensitive_features=SENSITIVE)
+
+
+def test_missing_labels_are_counted(tmp_path, table):
+    path = written(tmp_path, table, hired=table["hired"].where(table.index % 3 > 0).astype("Int8"))
+    with pytest.raises(ValueError, match="y must not have missing values, got 2000 in 6000 rows"):
+        classifier().fit(path, y="hired", sensitive_features=SENSITIVE)
+
+
+def test_a_column_that_names_rows_is_refused(tmp_path):
+    n = 70_000
+    frame = pd.DataFrame({"id": [f"row{i}" for i in range(n)], "y": np.arange(n) % 2, "s": 0})
+    frame.to_parquet(tmp_path / "names.parquet")
+    with pytest.raises(ValueError, match="'id' of X must have at most 65,536 different values"):
+        classifier().fit(tmp_path / "names.parquet", y="y", sensitive_features="s")
+
+
+def test_an_empty_stream_is_refused(tmp_path, table):
+    table.iloc[:0].to_parquet(tmp_path / "empty.parquet")
+    with pytest.raises(ValueError, match="X must have rows, got a stream of 0 rows"):
+        classifier().fit(tmp_path / "empty.parquet", y="hired", sensitive_features=SENSITIVE)
+
+
+def test_a_function_whose_reader_is_used_up_is_refused(table):
+    calls = []
+
+    def reader():
+        calls.append(1)
+        return iter([table.drop(columns="weight")] if len(calls) < 3 else [])
+
+    with pytest.raises(ValueError, match="whenever it is read, got 6,000 rows at first and 0"):
+        classifier().fit(reader, y="hired", sensitive_features=SENSITIVE)
+
+
+def test_without_sensitive_features_there_is_one_plain_model(folder):
+    with pytest.warns(UserWarning, match="the front is a single plain model"):
+        clf = classifier().fit(folder, y="hired")
+    assert len(clf.front_) == 1
+
+
+def test_groups_that_no_row_measures_are_warned_of_once(tmp_path, table):
+    rare = table["sex"].astype(object).mask(table.index == 0, "X")
+    path = written(tmp_path, table, sex=rare)
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        classifier().fit(path, y="hired", sensitive_features=SENSITIVE)
+    assert sum("left out of the gaps" in str(one.message) for one in caught) == 1

@@ -1,0 +1,205 @@
+"""Every kind of source becomes a stream that can be read again; bad ones are refused by name."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+import torch
+import xgboost
+
+from apfex.streams import RecordFile, StreamSettings, is_stream, open_stream, spool_folder
+
+
+@pytest.fixture
+def table():
+    n = 5_000
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "age": rng.normal(size=n),
+            "town": rng.choice(["Bern", "Basel", None], n),
+            "y": rng.integers(0, 2, n),
+        }
+    )
+
+
+@pytest.fixture
+def folder(tmp_path, table):
+    home = tmp_path / "data"
+    home.mkdir()
+    for place, part in enumerate(np.array_split(np.arange(len(table)), 3)):
+        table.iloc[part].to_parquet(home / f"{place}.parquet")
+    return home
+
+
+def rows_of(stream, rows=700):
+    frames = list(stream.frames(stream.columns, rows))
+    assert max(map(len, frames)) <= rows
+    return pd.concat([frame.astype({"town": object}) for frame in frames], ignore_index=True)
+
+
+SOURCES = {
+    "folder": lambda home, _: home,
+    "pattern": lambda home, _: f"{home}/*.parquet",
+    "list": lambda home, _: [home / f"{place}.parquet" for place in range(3)],
+    "dataset": lambda home, _: ds.dataset(str(home)),
+    "reader": lambda home, _: ds.dataset(str(home)).scanner().to_reader(),
+    "function": lambda home, _: lambda: ds.dataset(str(home)).scanner().to_reader(),
+    "frames": lambda _, table: iter([table[:2000], table[2000:]]),
+    "batches": lambda _, table: iter(pa.Table.from_pandas(table).to_batches(900)),
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_a_source_gives_its_rows_twice(kind, folder, table, tmp_path):
+    source = SOURCES[kind](folder, table)
+    assert is_stream(source)
+    stream = open_stream(source, tmp_path)
+    for _ in range(2):
+        found = rows_of(stream)
+        assert found["age"].tolist() == table["age"].tolist()
+        assert found["town"].fillna("?").tolist() == table["town"].fillna("?").tolist()
+
+
+def test_tables_and_arrays_are_no_streams(table):
+    assert not any(map(is_stream, (table, table.to_numpy(), [[1.0]], torch.zeros(2, 2))))
+
+
+def test_folders_of_partitions_have_their_columns(tmp_path, table):
+    filled = table.fillna({"town": "none"})
+    pq.write_to_dataset(pa.Table.from_pandas(filled), tmp_path / "parts", partition_cols=["town"])
+    stream = open_stream(tmp_path / "parts", tmp_path)
+    found = rows_of(stream)
+    assert found["town"].value_counts().to_dict() == filled["town"].value_counts().to_dict()
+    assert found.groupby("town")["age"].sum().to_dict() == pytest.approx(
+        filled.groupby("town")["age"].sum().to_dict()
+    )
+
+
+def test_a_column_without_values_in_one_file_is_of_any_type(folder, tmp_path):
+    pd.DataFrame({"age": [1.0], "town": [None], "y": [0]}).to_parquet(folder / "9.parquet")
+    assert rows_of(open_stream(folder, tmp_path))["town"].isna().iloc[-1]
+
+
+def test_the_index_of_pandas_is_no_column(tmp_path):
+    """It is the place of a row, which a sorted file would give its label away by."""
+    for place, index in enumerate(([5, 3], [0, 1])):
+        frame = pd.DataFrame({"a": [1.0, 2.0], "y": [0, 1]}, index=index)
+        frame.to_parquet(tmp_path / f"{place}.parquet", index=place == 0)
+    stream = open_stream(tmp_path, tmp_path)
+    assert stream.columns == ("a", "y")
+    assert pd.concat(list(stream.frames(stream.columns, 100)))["a"].tolist() == [1.0, 2.0] * 2
+
+
+def test_another_schema_in_the_middle_is_refused_by_file_and_column(folder, tmp_path, table):
+    table.assign(age=table["age"].astype(str)).to_parquet(folder / "1.parquet")
+    with pytest.raises(ValueError, match=r"string in column 'age' of .*1\.parquet .* has double"):
+        open_stream(folder, tmp_path)
+
+
+@pytest.mark.parametrize("change", [{"drop": "town"}, {"add": "more"}])
+def test_a_file_with_other_columns_is_refused(folder, tmp_path, table, change):
+    other = table.drop(columns="town") if "drop" in change else table.assign(more=1)
+    other.to_parquet(folder / "1.parquet")
+    with pytest.raises(ValueError, match=r"1\.parquet beside .*0\.parquet: missing .*unknown"):
+        open_stream(folder, tmp_path)
+
+
+def test_a_damaged_file_is_named(folder, tmp_path):
+    (folder / "1.parquet").write_bytes(b"PAR1 nothing")
+    with pytest.raises(ValueError, match="parquet"):
+        open_stream(folder, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "match"),
+    [
+        ("nowhere.parquet", FileNotFoundError, "There is no file"),
+        ("nowhere/*.parquet", FileNotFoundError, "No file is named like"),
+        (__file__, ValueError, "must be of files that all end in"),
+        (iter([]), ValueError, "an iterator that yields nothing"),
+        (iter([3]), TypeError, "must be of record batches"),
+        (lambda: 3, TypeError, "must return an Arrow reader"),
+        (lambda: iter([]), ValueError, "a function whose stream has none"),
+    ],
+)
+def test_what_is_no_stream_is_refused(source, error, match, tmp_path):
+    with pytest.raises(error, match=match):
+        open_stream(source, tmp_path)
+
+
+def test_batches_of_two_schemas_are_refused(tmp_path):
+    two = [pd.DataFrame({"a": [1.0]}), pd.DataFrame({"a": ["x"]})]
+    with pytest.raises(ValueError, match="one schema, got another in batch 1"):
+        open_stream(iter(two), tmp_path)
+    changing = open_stream(lambda: iter(two), tmp_path)
+    with pytest.raises(ValueError, match="one schema, got another in batch 1"):
+        list(changing.frames(["a"], 100))
+
+
+def test_a_loader_says_what_its_columns_are(tmp_path):
+    x, y = torch.randn(50, 3), torch.arange(50) % 2
+    data = torch.utils.data.TensorDataset(x, y, y.flip(0), torch.ones(50))
+    stream = open_stream(torch.utils.data.DataLoader(data, batch_size=16), tmp_path)
+    assert not stream.has_names
+    assert len(stream.sensitive) == 1
+    found = pd.concat(list(stream.frames(stream.columns, 20)))
+    assert np.array_equal(found[["x0", "x1", "x2"]].to_numpy(), x.numpy())
+    assert found[stream.label].tolist() == y.tolist()
+    assert found[next(iter(stream.sensitive))].tolist() == y.flip(0).tolist()
+    assert found[stream.weight].eq(1).all()
+    short = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y))
+    with pytest.raises(ValueError, match=r"must yield tuples \(X, y, sensitive\)"):
+        open_stream(short, tmp_path)
+
+
+class Pages(xgboost.DataIter):
+    def __init__(self, frames):
+        self.frames, self.place = frames, 0
+        super().__init__()
+
+    def reset(self):
+        self.place = 0
+
+    def next(self, input_data):
+        if self.place == len(self.frames):
+            return False
+        frame = self.frames[self.place]
+        input_data(data=frame.drop(columns="y"), label=frame["y"])
+        self.place += 1
+        return True
+
+
+def test_a_data_iter_hands_out_data_and_labels(tmp_path, table):
+    parts = [table.iloc[:2000], table.iloc[2000:]]
+    stream = open_stream(Pages(parts), tmp_path)
+    found = pd.concat(list(stream.frames(stream.columns, 999)), ignore_index=True)
+    assert found[stream.label].tolist() == table["y"].tolist()
+    assert found["age"].tolist() == table["age"].tolist()
+
+
+def test_the_folder_is_gone_after_an_error(tmp_path):
+    def fail():
+        with spool_folder(tmp_path) as folder:
+            (folder / "rows").write_bytes(b"1")
+            raise RuntimeError("in the middle")
+
+    with pytest.raises(RuntimeError, match="in the middle"):
+        fail()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_says_what_to_do(tmp_path):
+    file = RecordFile(tmp_path / "rows", np.dtype("f4"))
+    file.path = type(tmp_path)("/dev/full")
+    with pytest.raises(OSError, match=r"name a folder on a larger disk: streaming="):
+        file.append(np.zeros(10**6, "f4"))
+
+
+def test_settings_out_of_range_are_refused():
+    with pytest.raises(ValueError, match="rule_rows must be an integer of at least 1000, got 3"):
+        StreamSettings(rule_rows=3)
+    with pytest.raises(ValueError, match="folder must be a folder that exists"):
+        StreamSettings(folder="nowhere")
