@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost.dask
-from tests.clusters.test_backend import first_to
+from tests.clusters.jobs import first_to
 from xgboost.callback import TrainingCallback
 
-from apfex import APFExClassifier, load, make_biased
+from apfex import APFExClassifier, explore, load, make_biased
 from apfex.clusters import _dask_work
 
 SMALL = {
@@ -88,6 +88,7 @@ def test_partitions_do_not_matter_empty_ones_or_those_without_some_group(client)
     )
 
 
+@pytest.mark.slow
 def test_weights_count_and_rows_of_weight_zero_are_not_there(client):
     del client
     frame = people()
@@ -100,6 +101,7 @@ def test_weights_count_and_rows_of_weight_zero_are_not_there(client):
     pd.testing.assert_frame_equal(clf.front_.to_frame(), other.front_.to_frame())
 
 
+@pytest.mark.slow
 def test_few_rows_are_fitted_in_memory(client):
     del client
     frame = people(400)
@@ -167,6 +169,12 @@ def test_what_workers_cannot_do_is_refused(client, arguments, more, error, messa
 def test_without_a_client_a_sentence_says_how_to_start_one():
     with pytest.raises(ValueError, match=r"a Dask client in use .*, got none; start one: from dis"):
         fitted(split(people(50)))
+
+
+def test_a_run_says_what_it_reads_instead(client):
+    del client
+    with pytest.raises(ValueError, match="A run reads a file or a frame in memory, got a Dask Dat"):
+        explore(split(people(50)), label="label", positive="yes", sensitive=SENSITIVE)
 
 
 def test_no_rows_are_refused(client):

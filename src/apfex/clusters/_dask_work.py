@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
+from apfex.clusters._backend import need_extra
+
 _T = TypeVar("_T")
 Work = Callable[[Callable[[Iterable[str]], None]], Coroutine[Any, Any, _T]]
 """Work on the loop of the client; it tells which workers take part, as soon as it knows."""
@@ -30,6 +32,7 @@ def is_dask_frame(X: Any) -> bool:
 
 def client_in_use() -> Any:
     """The Dask client that is in use; a sentence where there is none."""
+    need_extra("dask", "distributed", "A Dask DataFrame")
     from distributed import Client
 
     try:
@@ -144,7 +147,10 @@ async def _unless(work: Any, danger: Any) -> Any:
     finally:
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        # no longer than that: what is cancelled may wait for a scheduler that is gone
+        ended, _ = await asyncio.wait(tasks, timeout=_HEARD_WITHIN)
+        for task in ended:
+            _ = task.cancelled() or task.exception()
     return (tasks[0] if tasks[0] in done else tasks[1]).result()
 
 

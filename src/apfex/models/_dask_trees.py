@@ -105,16 +105,20 @@ class _Growing:
 
     async def run(self, take_part: Callable[[Iterable[str]], None]) -> tuple[Any, list[float]]:
         """Grow it; also return the log loss on the rows of the fold after each round."""
+        with self.rows.client.as_current():  # XGBoost asks for the client in use
+            return await self._grow(take_part)
+
+    async def _grow(self, take_part: Callable[[Iterable[str]], None]) -> tuple[Any, list[float]]:
         from xgboost import dask as xgboost
 
-        client, objective = self.rows.client, objective_of(self.target.n_classes)
+        objective = objective_of(self.target.n_classes)
         data = await self._matrix(xgboost.DaskQuantileDMatrix, held_out=False)
         validation = await self._matrix(xgboost.DaskDMatrix, held_out=True)
         take_part([*data.worker_map, *validation.worker_map])
         parameters = self.settings.parameters(**objective)
         del parameters["nthread"]  # as many as a worker has
         found = await xgboost.train(
-            client,
+            self.rows.client,
             parameters,
             data,
             self.settings.n_estimators,
