@@ -54,10 +54,13 @@ def test_the_examples_of_the_audit_run_in_order(capsys):
 
 
 @pytest.mark.slow
-def test_the_page_of_clusters_runs_as_a_script(tmp_path):
+@pytest.mark.parametrize(
+    ("place", "check"),
+    [(0, "len(scores) == 3 and min(scores) > 0.5"), (1, "(decisions == data.y).mean() > 0.6")],
+)
+def test_the_examples_of_clusters_run_as_scripts(place, check, tmp_path):
     script = tmp_path / "script.py"
-    check = "    assert len(scores) == 3 and min(scores) > 0.5\n"
-    script.write_text(blocks_of("docs/dask.md")[0] + check)
+    script.write_text(blocks_of("docs/dask.md")[place] + f"    assert {check}\n")
     command = [sys.executable, "-W", "ignore::UserWarning", str(script)]
     subprocess.run(command, check=True, timeout=300)
 

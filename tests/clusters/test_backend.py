@@ -13,6 +13,7 @@ import pytest
 from joblib import Parallel, delayed
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from tests.clusters.jobs import die, first_to, pid, say_and_wait, square_or_die
 
 from apfex import APFExClassifier, make_biased
 from apfex.clusters import _dask_client, use_backend
@@ -30,15 +31,6 @@ class KillsOnce:
         return float(accuracy_score(y, clf.predict(X)))
 
 
-def first_to(mark: Path) -> bool:
-    """Whether nobody has made the file before."""
-    try:
-        os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
-        return False
-    return True
-
-
 def table() -> tuple[Any, Any, list[str]]:
     data = make_biased(n=300, random_state=0)
     return data.X.join(data.sensitive), data.y, list(data.sensitive)
@@ -50,21 +42,6 @@ def fit_and_predict(seed: int) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return clf.fit(X, y).predict_proba(X)
-
-
-def square_or_die(number: int, mark: Path) -> int:
-    if number == 2 and first_to(mark):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return number**2
-
-
-def die(number: int) -> None:
-    os.kill(os.getpid(), signal.SIGKILL + 0 * number)
-
-
-def say_and_wait(started: Path, never: Path) -> None:
-    with started.open("w"), never.open():
-        pass
 
 
 def test_jobs_of_a_worker_that_dies_run_again_and_count_once(two_workers, tmp_path):
@@ -106,6 +83,14 @@ def test_where_no_worker_is_left_the_work_ends_with_an_error(two_workers, tmp_pa
     with use_backend("dask"), pytest.raises(Exception, match="no worker for 1 seconds"):
         Parallel()(delayed(say_and_wait)(started, never) for _ in range(2))
     ending.join()
+
+
+def test_jobs_go_to_a_cluster_of_one_worker_too(time_limit):
+    del time_limit
+    with use_backend("dask", n_jobs=1):
+        found = Parallel()(delayed(pid)(number) for number in range(3))
+    assert len(set(found)) == 1
+    assert os.getpid() not in found
 
 
 def test_what_cannot_be_sent_is_an_error(two_workers):

@@ -148,7 +148,7 @@ def test_a_loader_says_what_its_columns_are(tmp_path):
     found = pd.concat(list(stream.frames(stream.columns, 20)))
     assert np.array_equal(found[["x0", "x1", "x2"]].to_numpy(), x.numpy())
     assert found[stream.label].tolist() == y.tolist()
-    assert found[stream.sensitive[0]].tolist() == y.flip(0).tolist()
+    assert found[next(iter(stream.sensitive))].tolist() == y.flip(0).tolist()
     assert found[stream.weight].eq(1).all()
     short = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y))
     with pytest.raises(ValueError, match=r"must yield tuples \(X, y, sensitive\)"):

@@ -20,6 +20,7 @@ EXAMPLES = options.examples(
     "apfex explore adult",
     'apfex explore people.csv --label income --positive ">50K" --sensitive sex,race',
     "apfex explore loans.parquet --label paid --sensitive sex,age --bins age=25,60",
+    "apfex explore 'claims/*.parquet' --label fraud --sensitive sex,region",
     "apfex explore claims.xlsx --label fraud --sensitive sex --scoring balanced_accuracy",
 )
 
@@ -29,7 +30,12 @@ _MOST_FEATURES = 8
 
 
 def explore(
-    source: Annotated[str, typer.Argument(help="Data set, or CSV, Excel, Parquet or Arrow file.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="Data set, CSV, Excel, Parquet or Arrow file, or pattern of Parquet files."
+        ),
+    ],
     label: options.Label = None,
     positive: options.Positive = None,
     sensitive: options.Sensitive = None,
@@ -135,6 +141,15 @@ def explore(
     confidence: options.Confidence = 0.95,
     encoding: options.Encoding = None,
     sheet: options.Sheet = None,
+    stream: Annotated[
+        bool | None,
+        typer.Option(
+            "--stream/--no-stream",
+            help="Read Parquet or Arrow files in chunks, so that they need not fit into memory; "
+            "patterns, folders and large files are by default.",
+            show_default=False,
+        ),
+    ] = None,
     out: options.Out = None,
     json: options.Json = False,
 ) -> None:

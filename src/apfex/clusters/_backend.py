@@ -65,7 +65,7 @@ def use_backend(
 
 def _join_dask(stack: ExitStack, scheduler: str | None, n_jobs: int) -> Any:
     """The backend of a cluster that runs, or of one of our own that ends with the stack."""
-    _need("dask", "distributed", "dask.dataframe")
+    need_extra("dask", "distributed", "The backend dask")
     from apfex.clusters._dask_client import (
         KeepingBackend,
         connect,
@@ -73,7 +73,7 @@ def _join_dask(stack: ExitStack, scheduler: str | None, n_jobs: int) -> Any:
         start_workers,
     )
 
-    running = scheduler if scheduler is not None else running_scheduler()
+    running, options = running_scheduler() if scheduler is None else (scheduler, {})
     if running is not None and n_jobs != -1:
         raise ValueError(
             f"n_jobs must be -1 on the cluster at {running}, which gives all its workers, got "
@@ -81,23 +81,22 @@ def _join_dask(stack: ExitStack, scheduler: str | None, n_jobs: int) -> Any:
         )
     if running is None:
         running = stack.enter_context(start_workers(n_jobs))
-    return KeepingBackend(client=stack.enter_context(connect(running)))
+    return KeepingBackend(client=stack.enter_context(connect(running, **options)))
 
 
 def _join_ray(scheduler: str | None) -> None:
-    _need("ray", "ray", "ray.util.joblib")
+    need_extra("ray", "ray", "The backend ray")
     ray, bridge = import_module("ray"), import_module("ray.util.joblib")
     if scheduler is not None:
         ray.init(address=scheduler, ignore_reinit_error=True)
     bridge.register_ray()
 
 
-def _need(extra: str, *modules: str) -> None:
+def need_extra(extra: str, package: str, what: str) -> None:
     """Say which extra is missing, in a line."""
     try:
-        for module in modules:
-            import_module(module)
+        import_module(package)
     except ImportError as error:
         raise ImportError(
-            f"The backend {extra} needs the package {modules[0]}: pip install 'apfex[{extra}]'."
+            f"{what} needs the package {package}: pip install 'apfex[{extra}]'."
         ) from error

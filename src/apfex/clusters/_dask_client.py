@@ -19,13 +19,14 @@ _LONGEST_WAIT = 60
 """Seconds without any worker after which the work is given up."""
 
 
-def running_scheduler() -> Any:
-    """Scheduler of the client in use, as a client is given it; None without one."""
+def running_scheduler() -> tuple[Any, dict[str, Any]]:
+    """Scheduler of the client in use, and how it is spoken to; None without a client."""
     try:
         found: Any = Client.current()
     except ValueError:
-        return None
-    return found.cluster if found.cluster is not None else found.scheduler.address
+        return None, {}
+    where = found.cluster if found.cluster is not None else found.scheduler.address
+    return where, {"security": found.security}
 
 
 @contextmanager
@@ -44,10 +45,10 @@ def start_workers(n: int) -> Iterator[Any]:
 
 
 @contextmanager
-def connect(scheduler: Any) -> Iterator[Any]:
+def connect(scheduler: Any, **options: Any) -> Iterator[Any]:
     """A client of that scheduler, which gives up where no worker is left."""
     try:
-        client: Any = KeepingClient(scheduler, set_as_default=False)
+        client: Any = KeepingClient(scheduler, set_as_default=False, **options)
     except (OSError, ValueError) as error:
         raise ValueError(
             "scheduler must be the address of a Dask scheduler that answers, as tcp://HOST:8786, "
@@ -105,6 +106,10 @@ class KeepingBackend(DaskDistributedBackend):
 
     A task whose workers died three times, for instance; joblib would wait for it for ever.
     """
+
+    def effective_n_jobs(self, n_jobs: int) -> int:
+        """Jobs at a time: two at least, as joblib would run one at a time in this process."""
+        return max(2, super().effective_n_jobs(n_jobs))
 
     def submit(self, func: Any, callback: Callable[[Any], None] | None = None) -> Any:
         """Submit a batch of jobs."""

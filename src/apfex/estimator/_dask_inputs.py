@@ -13,13 +13,9 @@ from apfex.clusters import client_in_use, gather
 from apfex.estimator._stream_inputs import Roles, read_roles
 from apfex.estimator._stream_inputs import _FirstPass as FirstPass
 from apfex.estimator._stream_inputs import _Reader as Reader
-from apfex.estimator._stream_inputs import _Sample as Sample
 from apfex.estimator._stream_inputs import _values as column_of
 from apfex.front import PartitionedRows, RowFacts, SearchSettings
-from apfex.streams import Stream, StreamSettings
-
-_SAMPLE_ROWS = 2_000
-"""Rows of all partitions that come along with what is known of them."""
+from apfex.streams import RowSample, Stream, StreamSettings
 
 
 def settings_for_dask(settings: SearchSettings) -> SearchSettings:
@@ -57,8 +53,8 @@ class OpenedFrame:
         """Look at all partitions; ``given`` are the labels, sensitive features and weights."""
         client, stream = client_in_use(), _stream_of(X)
         roles = read_roles(stream, *given, sensitive=sensitive, include_sensitive=include_sensitive)
-        partitions = X[roles.columns].to_delayed()
-        passes = _look(client, partitions, roles)
+        partitions = X.to_delayed()
+        passes = _look(client, partitions, roles, stream.columns)
         together = _added(passes, roles)
         streamed = together.rows(stream, grouping, settings)
         reader = Reader(stream, roles, streamed.facts, together.weight.mean, together.n, 0)
@@ -72,7 +68,7 @@ class OpenedFrame:
         wanted = {*self.roles.features, *(self.roles.sensitive if self.keeps_sensitive else ())}
         return [name for name in self.stream.columns if name in wanted]
 
-    def header(self) -> pd.DataFrame:
+    def header(self) -> Any:
         """An empty table with these columns."""
         return pd.DataFrame(columns=self.names)
 
@@ -92,8 +88,6 @@ class OpenedFrame:
 
 def _stream_of(X: Any) -> Stream:
     """The columns of a frame; its rows are not read through it."""
-    import pyarrow as pa
-
     names = list(X.columns)
     strange = [name for name in names if not isinstance(name, str)]
     if strange or len(set(names)) < len(names):
@@ -101,29 +95,30 @@ def _stream_of(X: Any) -> Stream:
             "A Dask DataFrame must have columns with names of text that differ from each other, "
             f"got {names}."
         )
-    return Stream("the Dask DataFrame", pa.schema([(n, pa.null()) for n in names]), _no_batches)
+    return Stream("the Dask DataFrame", tuple(names), _not_here)
 
 
-def _no_batches(columns: Sequence[str], rows: int) -> Any:
-    raise TypeError(f"Partitions are not read as batches of {rows} rows of {list(columns)}.")
+def _not_here(columns: Sequence[str], rows: int) -> Any:
+    raise TypeError(f"{rows} rows of {list(columns)} must stay where they are.")
 
 
-def _look(client: Any, partitions: Sequence[Any], roles: Roles) -> list[FirstPass]:
+def _look(
+    client: Any, partitions: Sequence[Any], roles: Roles, columns: Sequence[str]
+) -> list[FirstPass]:
     """One pass over each partition, where it is."""
-    import dask
+    from dask.delayed import delayed
 
-    share = -(-_SAMPLE_ROWS // max(1, len(partitions)))
-    look = dask.delayed(_look_at, pure=False)
-    tasks = [look(frame, roles, share, place) for place, frame in enumerate(partitions)]
+    look = delayed(_look_at, pure=False)
+    tasks = [look(frame, roles, columns, place) for place, frame in enumerate(partitions)]
     return gather(client, client.compute(tasks))
 
 
-def _look_at(frame: Any, roles: Roles, share: int, place: int) -> FirstPass:
+def _look_at(frame: Any, roles: Roles, columns: Sequence[str], place: int) -> FirstPass:
     found = FirstPass(roles)
-    found.sample = Sample(share)
-    _check_columns(frame, roles.columns, place)
+    found.sample = RowSample(1)  # trees need none: rows stay where they are
+    _check_columns(frame, columns, place)
     try:
-        found.add(frame)
+        found.add(frame[roles.columns])
     except (TypeError, ValueError) as error:
         raise type(error)(f"In partition {place} of X: {error}") from error
     return found
@@ -159,9 +154,10 @@ def _add(together: FirstPass, one: FirstPass) -> None:
     together.weight.total += one.weight.total
     together.weight.n += one.weight.n
     if one.summary is not None:
-        before = together.summary
-        together.summary = one.summary if before is None else before + one.summary
-        together.sample.add(one.sample.frame())
+        if together.summary is None:
+            together.summary, together.sample = one.summary, one.sample
+        else:
+            together.summary += one.summary
         together._check_levels()
 
 

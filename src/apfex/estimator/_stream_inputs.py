@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -18,7 +18,7 @@ from apfex.estimator._inputs import (
 )
 from apfex.front import RowFacts, Rows, SearchSettings, StreamedRows, check_same_rows
 from apfex.groups import Groups, make_groups
-from apfex.streams import Stream, StreamSettings
+from apfex.streams import RowSample, Stream, StreamSettings, count_cells, joined
 from apfex.tables import TableSummary, summarize
 
 _MOST_LEVELS = 2**16
@@ -82,7 +82,7 @@ def read_roles(
         )
     given = sensitive if sensitive is not None else sensitive_features
     argument = "sensitive" if sensitive is not None else "sensitive_features"
-    groups = _columns(stream, argument, given) if given is not None else [*stream.sensitive]
+    groups = [*stream.sensitive] if given is None else _columns(stream, argument, given)
     if include_sensitive and sensitive is None and groups:
         raise ValueError(
             "include_sensitive must be False where sensitive_features are passed to fit, as "
@@ -99,8 +99,7 @@ def read_roles(
     features = [name for name in stream.columns if name not in out]
     if not features:
         raise ValueError("X must have a column that is an input of the model, got none.")
-    own = given is None and bool(stream.sensitive)
-    attributes = [f"attribute{j}" for j in range(len(groups))] if own else groups
+    attributes = [*stream.sensitive.values()] if given is None else groups
     return Roles(features, label, groups, weight, attributes)
 
 
@@ -196,7 +195,7 @@ class OpenedStream:
         """All rows."""
         frames, strata, weights = zip(*self.rows.read(), strict=True)
         facts, c = self.rows.facts, len(self.rows.facts.classes)
-        X = _joined(frames) if self.stream.has_names else np.concatenate(frames)
+        X = joined(frames) if self.stream.has_names else np.concatenate(frames)
         codes = np.concatenate(strata)
         crossing = facts.crossing
         groupings: Sequence[Groups] = []
@@ -220,7 +219,7 @@ class _FirstPass:
         self.label_weight: Counter[Any] = Counter()
         self.summary: TableSummary | None = None
         self.weight = _Weights()
-        self.sample = _Sample(min(_SAMPLE_ROWS, max(2_000, _SAMPLE_VALUES // len(roles.columns))))
+        self.sample = RowSample(min(_SAMPLE_ROWS, max(2_000, _SAMPLE_VALUES // len(roles.columns))))
 
     def add(self, frame: Any) -> None:
         """Look at some more rows."""
@@ -240,7 +239,7 @@ class _FirstPass:
             raise type(error)(said) from error
         self.summary = summary if self.summary is None else self.summary + summary
         self._check_levels()
-        self.cells.update(_count_cells(frame[[*roles.sensitive, roles.label]]))
+        self.cells.update(count_cells(frame[[*roles.sensitive, roles.label]]))
         if roles.weight is not None:
             by_label = frame.groupby(roles.label, observed=True)[roles.weight].sum()
             self.label_weight.update(by_label.to_dict())
@@ -410,71 +409,6 @@ class _Weights:
     def mean(self) -> float:
         """Of the weights above zero."""
         return self.total / max(1, self.n)
-
-
-class _Sample:
-    """A uniform sample of the rows, the same whatever chunks they come in.
-
-    Every row draws a number; those with the smallest stay.
-    """
-
-    def __init__(self, most: int) -> None:
-        self.most, self._generator = most, np.random.default_rng(0)
-        self._frames: list[Any] = []
-        self._draws: list[np.ndarray] = []
-        self._below = 1.0
-
-    def add(self, frame: Any) -> None:
-        """Take some of the rows."""
-        draws = self._generator.random(len(frame))
-        taken = draws < self._below
-        if taken.any():
-            self._frames.append(frame[taken])
-            self._draws.append(draws[taken])
-        if sum(map(len, self._draws)) > 1.25 * self.most:
-            self._trim()
-
-    def frame(self) -> Any:
-        """The rows, in their order."""
-        self._trim()
-        return self._frames[0]
-
-    def _trim(self) -> None:
-        draws, frame = np.concatenate(self._draws), _joined(self._frames)
-        if len(draws) > self.most:
-            self._below = float(np.partition(draws, self.most)[self.most])
-            kept = draws < self._below
-            draws, frame = draws[kept], frame[kept].reset_index(drop=True)
-        self._draws, self._frames = [draws], [frame]
-
-
-def _joined(frames: Sequence[Any]) -> Any:
-    """One frame; categories of chunks, which differ, are put together."""
-    if len(frames) == 1:
-        return frames[0].reset_index(drop=True)
-    columns: dict[str, Any] = {}
-    for name in frames[0].columns:
-        parts = [frame[name] for frame in frames]
-        if isinstance(parts[0].dtype, pd.CategoricalDtype):
-            columns[name] = pd.api.types.union_categoricals(parts)
-        else:
-            columns[name] = pd.concat(parts, ignore_index=True)
-    return pd.DataFrame(columns)
-
-
-def _count_cells(frame: Any) -> Mapping[tuple[Any, ...], int]:
-    """Rows by the values of all columns; a missing value is None."""
-    places, values = [], []
-    for name in frame:
-        codes, found = pd.factorize(frame[name])
-        places.append(codes)
-        values.append([*np.asarray(found, dtype=object).tolist(), None])
-    table = np.stack(places, 1)
-    cells, counts = np.unique(table, axis=0, return_counts=True)
-    return {
-        tuple(column[place] for column, place in zip(values, cell, strict=True)): int(count)
-        for cell, count in zip(cells.tolist(), counts, strict=True)
-    }
 
 
 def _values(values: Sequence[Any]) -> pd.Series:

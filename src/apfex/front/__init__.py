@@ -8,6 +8,7 @@ inprocessing (a model for each point), and :class:`Fitted` is all that a fit has
 from apfex.front._criteria import Criteria
 from apfex.front._cross_fit import Inputs, TextAsCategories
 from apfex.front._dask_search import PartitionedRows
+from apfex.front._dealing import Dealer
 from apfex.front._front import (
     Front,
     NearConstantWarning,

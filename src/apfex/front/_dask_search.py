@@ -76,15 +76,15 @@ def _encode_all(rows: PartitionedRows, encoder: Encoder, dealer: Dealer, n_folds
     A row's lot depends on its place in its stratum alone, so that it can be drawn here, for each
     partition, from the numbers of its rows: one byte a row goes to the workers.
     """
-    import dask
     from dask import config
+    from dask.delayed import delayed
 
     stands_for = (dealer.training / np.maximum(dealer.rules, 1)).ravel()
-    take = dask.delayed(_encode, pure=False)
-    shared = dask.delayed(_Work(rows.read, encoder, stands_for), pure=False, traverse=False)
+    take = delayed(_encode, pure=False)
+    shared = delayed(_Work(rows.read, encoder, stands_for), pure=False, traverse=False)
     tasks, by_fold = [], []
     for place, (partition, counts) in enumerate(zip(rows.partitions, rows.strata, strict=True)):
-        lots = _Lots.of(dealer.deal(np.repeat(np.arange(len(counts)), counts)))
+        lots = _Lots.of(dealer, counts)
         by_fold.append(np.bincount(lots.folds[~lots.measures], minlength=n_folds))
         tasks.append(take(partition, shared, lots, place))
     # the warning is about data that belong on the workers: these are what tells them who learns
@@ -111,8 +111,11 @@ class _Lots:
     packed: np.ndarray
 
     @staticmethod
-    def of(dealt: tuple[np.ndarray, np.ndarray, np.ndarray]) -> _Lots:
-        measures, judges, folds = dealt
+    def of(dealer: Dealer, counts: np.ndarray) -> _Lots:
+        """Those of the next rows, so many of each stratum."""
+        if not counts.any():
+            return _Lots(np.zeros(0, dtype=np.uint8))
+        measures, judges, folds = dealer.deal(np.repeat(np.arange(len(counts)), counts))
         return _Lots(folds | measures.astype(np.uint8) << 7 | judges.astype(np.uint8) << 6)
 
     @property

@@ -12,6 +12,9 @@ import torch
 from apfex.clusters import gather
 from apfex.models._chunked_rows import Chunk, Part
 
+_AT_ONCE = 32
+"""Partitions of which results come back at a time."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -107,8 +110,13 @@ class DaskRows:
             self.client.submit(_measure, partition, part, shared, pure=False)
             for partition in self.partitions
         ]
-        found = [one for one in gather(self.client, tasks) if one is not None]
-        return np.sum(found, axis=0)
+        total: np.ndarray | None = None
+        for start in range(0, len(tasks), _AT_ONCE):
+            for one in gather(self.client, tasks[start : start + _AT_ONCE]):
+                if one is not None:
+                    total = one if total is None else total + one
+        assert total is not None  # no part is without rows
+        return total
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -64,7 +64,7 @@ class DaskTreeLearner:
         boosters, losses = [], []
         for fold in range(rows.n_folds):
             training = _Growing(rows, target, settings, fold)
-            booster, loss = with_all_workers(rows.client, training.run)
+            booster, loss = with_all_workers(rows.client, training.run, _is_broken)
             boosters.append(booster)
             losses.append(loss)
             on_step()
@@ -103,17 +103,22 @@ class _Growing:
     settings: TreeSettings
     fold: int
 
-    async def run(self) -> tuple[Any, list[float]]:
+    async def run(self, take_part: Callable[[Iterable[str]], None]) -> tuple[Any, list[float]]:
         """Grow it; also return the log loss on the rows of the fold after each round."""
+        with self.rows.client.as_current():  # XGBoost asks for the client in use
+            return await self._grow(take_part)
+
+    async def _grow(self, take_part: Callable[[Iterable[str]], None]) -> tuple[Any, list[float]]:
         from xgboost import dask as xgboost
 
-        client, objective = self.rows.client, objective_of(self.target.n_classes)
+        objective = objective_of(self.target.n_classes)
         data = await self._matrix(xgboost.DaskQuantileDMatrix, held_out=False)
         validation = await self._matrix(xgboost.DaskDMatrix, held_out=True)
+        take_part([*data.worker_map, *validation.worker_map])
         parameters = self.settings.parameters(**objective)
         del parameters["nthread"]  # as many as a worker has
         found = await xgboost.train(
-            client,
+            self.rows.client,
             parameters,
             data,
             self.settings.n_estimators,
@@ -142,10 +147,10 @@ class _Growing:
         )
 
     def _array(self, name: str, sizes: np.ndarray, held_out: bool, shape: tuple[int, ...]) -> Any:
-        import dask
         import dask.array as arrays
+        from dask.delayed import delayed
 
-        take = dask.delayed(_block, pure=False)
+        take = delayed(_block, pure=False)
         blocks = [
             arrays.from_delayed(
                 take(partition, self.fold, held_out, self.target, name),
@@ -156,6 +161,11 @@ class _Growing:
             if n
         ]
         return arrays.concatenate(blocks)
+
+
+def _is_broken(error: Exception) -> bool:
+    """Whether XGBoost's workers have lost each other."""
+    return type(error).__name__ == "XGBoostError" and "/collective/" in str(error)
 
 
 def _block(

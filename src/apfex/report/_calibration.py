@@ -17,7 +17,15 @@ _FEWEST = 20
 def measure_calibration(
     clf: APFExClassifier, rows: AuditRows, X: Any, sensitive_features: Any
 ) -> dict[str, Any] | None:
-    """Probabilities of the favorable label on the rows at hand; None with more than two labels.
+    """Probabilities of the favorable label on the rows at hand; None with more than two labels."""
+    if len(rows.classes) != 2:
+        return None
+    score = clf.predict_proba(X, sensitive_features=sensitive_features)[:, rows.favorable]
+    return calibration_of(rows, score)
+
+
+def calibration_of(rows: AuditRows, score: np.ndarray) -> dict[str, Any]:
+    """Probabilities [n] of the favorable one of two labels, beside what the rows are.
 
     Returns
     -------
@@ -26,9 +34,6 @@ def measure_calibration(
         score of giving everybody the share of the favorable label, ``bins`` of equally many
         rows (mean probability, share that was so, its interval) and ``groups`` of the crossing.
     """
-    if len(rows.classes) != 2:
-        return None
-    score = clf.predict_proba(X, sensitive_features=sensitive_features)[:, rows.favorable]
     y = (rows.y == rows.favorable).astype(np.int64)
     confidence, weight = rows.settings.confidence, rows.weight
     base = np.average(y, weights=weight)

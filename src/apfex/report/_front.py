@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from apfex.auditing import Audit
 from apfex.estimator import APFExClassifier, AuditRows, read_audit_rows
 from apfex.metrics import read_criteria
-from apfex.report._calibration import measure_calibration
+from apfex.report._calibration import calibration_of, measure_calibration
 from apfex.report._caveats import Caveat
 from apfex.report._constant import Constant
 from apfex.report._description import FRONT, Shown, describe
@@ -177,8 +177,34 @@ def measure_front(
     )
     given = None if clf.fitted_.groups is None else sensitive_features
     decided = np.searchsorted(clf.classes_, clf.decide_all(X, sensitive_features=given))
+    return _measured(clf, rows, decided, measure_calibration(clf, rows, X, given))
+
+
+def measure_decisions(
+    clf: APFExClassifier, rows: AuditRows, decided: np.ndarray, score: np.ndarray
+) -> MeasuredFront:
+    """The same as :func:`measure_front` of rows whose inputs are not at hand.
+
+    Parameters
+    ----------
+    clf : APFExClassifier
+        Fitted, of two classes.
+    rows : AuditRows
+    decided : int array of shape [points, n]
+        Decisions of every point, as places among the classes.
+    score : array of shape [n]
+        Probabilities of the favorable label.
+    """
+    return _measured(clf, rows, decided, calibration_of(rows, score))
+
+
+def _measured(
+    clf: APFExClassifier,
+    rows: AuditRows,
+    decided: np.ndarray,
+    calibration: dict[str, Any] | None,
+) -> MeasuredFront:
     points = [measure_point(rows, place, codes) for place, codes in enumerate(decided)]
-    calibration = measure_calibration(clf, rows, X, given)
     return MeasuredFront(clf, rows, points, calibration)
 
 

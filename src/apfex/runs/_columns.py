@@ -93,10 +93,11 @@ def make_features(X: pd.DataFrame, table: str) -> tuple[pd.DataFrame, dict[str, 
     for name, column in X.items():
         if types[str(name)] == "text" and is_date(column):
             types[str(name)] = "date"
-    return check_features(_with_days(X, types), table), types
+    return check_features(with_days(X, types), table), types
 
 
-def _with_days(X: pd.DataFrame, types: Mapping[str, str]) -> pd.DataFrame:
+def with_days(X: pd.DataFrame, types: Mapping[str, str]) -> pd.DataFrame:
+    """The columns, with dates as numbers of days."""
     days = {str(n): to_days(column) for n, column in X.items() if types[str(n)] == "date"}
     return X.assign(**days) if days else X
 
@@ -142,7 +143,7 @@ def to_features(rows: pa.Table, types: Mapping[str, str], table: str) -> pd.Data
     X = to_pandas(rows.select(list(types)), text)
     for name, column in X.items():
         check_kind(column, types[str(name)], table)
-    return check_features(_with_days(X, types), table)
+    return check_features(with_days(X, types), table)
 
 
 def check_kind(column: pd.Series, wanted: str, table: str) -> None:

@@ -29,10 +29,12 @@ from apfex.runs._tables import ENDINGS, Table, open_table
 if TYPE_CHECKING:
     import pandas as pd
 
+    from apfex.estimator import APFExClassifier
     from apfex.groups import Groups
+    from apfex.report import MeasuredFront
 
-_MOST_LEVELS = 200
-_MOST_GROUPS = 200
+MOST_LEVELS = 200
+MOST_GROUPS = 200
 """Cells of the crossing beyond which training takes minutes, and rates of cells say little."""
 
 
@@ -162,16 +164,42 @@ class SplitData:
     fit: np.ndarray
     test: np.ndarray
     about: RunData
+    by_group: bool
+
+    @property
+    def classes(self) -> tuple[Any, Any]:
+        """The labels as the classifier has them."""
+        return self.rows.classes
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """The labels as the file has them."""
+        return self.rows.words
+
+    @property
+    def favorable(self) -> int:
+        """Code of the label that a person would want."""
+        return self.rows.favorable
+
+    def fit_arguments(self) -> dict[str, Any]:
+        """The rows to fit, as a classifier takes them."""
+        return self.rows.take(self.fit, by_group=self.by_group)
+
+    def measure(self, clf: APFExClassifier, **limits: Any) -> MeasuredFront:
+        """Measure all points of a classifier on the test rows."""
+        from apfex.report import measure_front
+
+        return measure_front(clf, **self.rows.take(self.test, by_group=self.by_group), **limits)
 
 
 def read_and_split(settings: ExploreSettings, frame: Any = None) -> SplitData:
     """Read the data of a run, deal its rows, and look for what a user should know."""
     rows, facts = _read_source(settings, frame)
-    if len(rows.groups) > _MOST_GROUPS:
+    if len(rows.groups) > MOST_GROUPS:
         raise RunError(
             f"{hint('sensitive')} makes {len(rows.groups):,} groups where its columns are "
             "combined; "
-            f"at most {_MOST_GROUPS} are possible: name fewer columns, or put values together.",
+            f"at most {MOST_GROUPS} are possible: name fewer columns, or put values together.",
             found=len(rows.groups),
         )
     fit, test = _split(rows, settings.test_fraction, settings.seed)
@@ -198,7 +226,7 @@ def read_and_split(settings: ExploreSettings, frame: Any = None) -> SplitData:
             str(name) for name, column in rows.X[texts].items() if is_unclear_date(column)
         ),
     )
-    return SplitData(rows, fit, test, about)
+    return SplitData(rows, fit, test, about, settings.group_thresholds)
 
 
 def _split(rows: LabelledRows, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -288,11 +316,11 @@ def _read_table(table: Table, settings: ExploreSettings) -> tuple[LabelledRows, 
         X=X,
         types=types,
         codes=outcome.codes[labelled],
-        groups=read_groups(frame[sensitive], settings.bins, most_levels=_MOST_LEVELS),
+        groups=read_groups(frame[sensitive], settings.bins, most_levels=MOST_LEVELS),
         weight=read_weight(frame[columns["weight"]]) if "weight" in columns else None,
-        classes=_classes(*words),
+        classes=classes_of(*words),
         words=words,
-        favorable=_favorable(settings, words),
+        favorable=favorable_of(settings, words),
     )
     return rows, {
         **table.identity(),
@@ -303,7 +331,7 @@ def _read_table(table: Table, settings: ExploreSettings) -> tuple[LabelledRows, 
     }
 
 
-def _classes(negative: str, positive: str) -> tuple[Any, Any]:
+def classes_of(negative: str, positive: str) -> tuple[Any, Any]:
     """Labels as they are written, where sorting puts the positive one last; else with a number."""
     if (negative, positive) == ("0", "1"):
         return (0, 1)
@@ -311,7 +339,8 @@ def _classes(negative: str, positive: str) -> tuple[Any, Any]:
     return (negative, positive) if in_order else (f"0 = {negative}", f"1 = {positive}")
 
 
-def _favorable(settings: ExploreSettings, words: tuple[str, str]) -> int:
+def favorable_of(settings: ExploreSettings, words: tuple[str, str]) -> int:
+    """Code of the outcome that a person would want."""
     if settings.favorable is None:
         return 1
     if settings.favorable not in words:

@@ -19,6 +19,7 @@ from apfex.runs._errors import RunError, RunWarning, hint
 from apfex.runs._folder import MODEL, RUN, free_folder, new_folder, new_record
 from apfex.runs._run import Run, caveats_of, with_run_id
 from apfex.runs._settings import Bins, ExploreSettings, Names
+from apfex.runs._stream_data import StreamedData, is_streamed, read_streamed
 
 if TYPE_CHECKING:
     from apfex.estimator import APFExClassifier
@@ -60,6 +61,7 @@ def explore(
     threads: int | None = None,
     encoding: str | None = None,
     sheet: str | None = None,
+    stream: bool | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     verbose: bool = False,
@@ -69,7 +71,8 @@ def explore(
     Parameters
     ----------
     source : str, path or frame
-        A data set by its name, a CSV, Excel, Parquet or Arrow file, or a frame of pandas or polars.
+        A data set by its name, a CSV, Excel, Parquet or Arrow file, or a frame of pandas or polars;
+        a pattern or folder of Parquet or Arrow files, which are read in chunks.
     label, positive : str, and a value or several
         Column to predict, and its positive value; not needed for columns of 0 and 1. Several values
         count as one outcome; in text they have commas between.
@@ -121,6 +124,9 @@ def explore(
         The same seed gives the same run.
     encoding, sheet : str, optional
         Encoding of a CSV file that is not UTF-8; sheet of an Excel file with several.
+    stream : bool, optional
+        Whether Parquet or Arrow files are read in chunks, so that they need not fit into memory. By
+        default patterns and folders are, and files larger than an eighth of the machine's memory.
     out : path, optional
         Folder to write while the run goes on, as ``run.save`` does at its end; if it is stopped
         after the training, the model is kept in ``NAME.incomplete``.
@@ -166,10 +172,14 @@ def explore_with(
 ) -> Run:
     """Do what the settings say; ``source`` is the frame where they name none."""
     folder = None if out is None else free_folder(out)
-    data = read_and_split(settings, source)
+    if is_streamed(source, settings.stream):
+        settings = replace(settings, stream=True)  # for whoever repeats it on another machine
+        data: SplitData | StreamedData = read_streamed(settings)
+    else:
+        data = read_and_split(settings, source)
     tell = progress or (lambda *_: None)
     tell("read", data.about)
-    warn_of_data(data.about, data.rows.words)
+    warn_of_data(data.about, data.words)
     if folder is None:
         return _train_and_measure(settings, data, None, None, tell, verbose)
     with new_folder(folder) as draft:
@@ -179,7 +189,7 @@ def explore_with(
 
 def _train_and_measure(
     settings: ExploreSettings,
-    data: SplitData,
+    data: SplitData | StreamedData,
     draft: Path | None,
     folder: Path | None,
     tell: Progress,
@@ -187,27 +197,22 @@ def _train_and_measure(
 ) -> Run:
     """Fit, measure, and write each part as soon as it is there."""
     from apfex.persistence import write_json
-    from apfex.report import measure_front
 
-    started, rows, about = time.monotonic(), data.rows, data.about
+    started, about = time.monotonic(), data.about
     record = _draft_record(settings, data)
     if draft is not None:
         write_json(draft / RUN, record)
     tell("training", about)
-    by_group = settings.group_thresholds
-    fit = rows.take(data.fit, by_group=by_group)
-    clf, caught = _fit(settings, rows.classes[rows.favorable], fit, verbose)
+    clf, caught = _fit(settings, data.classes[data.favorable], data.fit_arguments(), verbose)
     if draft is not None:
         clf.save(draft / MODEL)
     tell("measuring", about)
-    test = rows.take(data.test, by_group=by_group)
-    limits: dict[str, Any] = {"tolerance": settings.tolerance, "confidence": settings.confidence}
-    measured = measure_front(clf, **test, **limits)
-    caveats = [*caveats_of_data(about, rows.words), *caveats_of_training(caught)]
+    measured = data.measure(clf, tolerance=settings.tolerance, confidence=settings.confidence)
+    caveats = [*caveats_of_data(about, data.words), *caveats_of_training(caught)]
     described = measured.describe(
         title=f"Accuracy and fairness: {about.name}",
         source=f"{about.description}: {about.test_rows:,} test rows of {about.rows:,}",
-        words=dict(zip(rows.classes, rows.words, strict=True)),
+        words=dict(zip(data.classes, data.words, strict=True)),
         caveats=caveats,
         run=_facts_of_run(record, data),
     )
@@ -254,6 +259,10 @@ def _fit(
             f"count there. {_REMEDY}, or choose other criteria.",
             found=error.criterion,
         ) from error
+    except ValueError as error:
+        if not settings.stream:
+            raise
+        raise RunError(printable(str(error), 400)) from error  # what only the whole table tells
     left_out = []
     for one in caught:
         message = one.message
@@ -286,16 +295,15 @@ def _together(names: tuple[str, ...]) -> str:
     return " and ".join([*(printable(name, 80) for name in names[:_NAMED]), *more])
 
 
-def _draft_record(settings: ExploreSettings, data: SplitData) -> dict[str, Any]:
+def _draft_record(settings: ExploreSettings, data: SplitData | StreamedData) -> dict[str, Any]:
     """The record as far as it goes before training: enough to predict with the model alone."""
-    rows, about = data.rows, data.about
-    team = chosen_workers()
+    about, team = data.about, chosen_workers()
     return new_record("explore", settings.to_dict(), about.to_dict()) | {
         "finished": False,
         "workers": 1 if team is None else team.size,
-        "classes": list(rows.classes),
-        "words": list(rows.words),
-        "favorable": rows.classes[rows.favorable],
+        "classes": list(data.classes),
+        "words": list(data.words),
+        "favorable": data.classes[data.favorable],
         "features": dict(about.features),
         "leaks": [leak.feature for leak in about.leaks],
         "identifiers": list(about.identifiers),
@@ -303,7 +311,7 @@ def _draft_record(settings: ExploreSettings, data: SplitData) -> dict[str, Any]:
     }
 
 
-def _facts_of_run(record: Mapping[str, Any], data: SplitData) -> dict[str, Any]:
+def _facts_of_run(record: Mapping[str, Any], data: SplitData | StreamedData) -> dict[str, Any]:
     """What a reader of the page needs to find this run again, and to repeat it."""
     about, settings = data.about, record["settings"]
     return {

@@ -13,6 +13,7 @@ from apfex.runs._explore import Progress, explore_with
 from apfex.runs._folder import check_finished, read_record, versions
 from apfex.runs._run import Run
 from apfex.runs._settings import ExploreSettings
+from apfex.runs._stream_data import hash_of_files
 from apfex.runs._tables import open_table
 
 
@@ -112,16 +113,24 @@ def _data_of(record: Mapping[str, Any], settings: ExploreSettings, data: Any) ->
     if stored is None and data is None:
         raise RunError(f"The run is of a frame; hand it over again: {hint('data')}")
     source = stored if data is None else data
+    if settings.stream:
+        _check_hash(str(source), hash_of_files(str(source)), record)
+        return source
     if data is None and not Path(str(source)).exists():
         raise RunError(
             f"The data of the run, {source}, is not there; say where: {hint('data')}", found=source
         )
     table = open_table(source, settings.encoding, settings.sheet)
-    found, wanted = table.sha256(), record["data"]["sha256"]
+    _check_hash(table.name, table.sha256(), record)
+    return source
+
+
+def _check_hash(name: str, found: str, record: Mapping[str, Any]) -> None:
+    """Refuse other data than those of the run."""
+    wanted = record["data"]["sha256"]
     if found != wanted:
         raise RunError(
-            f"{table.name} is not that of the run: sha256 must be {wanted[:12]}..., got "
+            f"{name} is not that of the run: sha256 must be {wanted[:12]}..., got "
             f"{found[:12]}...; find the old one ({hint('data')}), or explore the new one.",
             found=found[:12],
         )
-    return source

@@ -108,6 +108,12 @@ class ExploreSettings(TableSettings):
     threads: int | None
     test_fraction: float
     sheet: str | None
+    stream: bool | None
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """From JSON; runs from before tables were read in chunks were all in memory."""
+        return super().from_dict({"stream": False, **stored})
 
     def __post_init__(self) -> None:
         """Bring every argument into its one form."""

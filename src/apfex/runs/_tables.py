@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, final
 
+from apfex.clusters import is_dask_frame
 from apfex.plain import printable
 from apfex.runs._csv import Dialect, first_line, read_csv, read_dialect
 from apfex.runs._errors import RunError, hint, nearest, unknown
@@ -192,6 +193,12 @@ def _open_frame(frame: Any) -> Table:
     """Pandas or polars, through Arrow: it is then read just as its Parquet file would be."""
     import pyarrow as pa
 
+    if is_dask_frame(frame):
+        raise RunError(
+            "A run reads a file or a frame in memory, got a Dask DataFrame: APFExClassifier.fit "
+            "takes it as it is, and its compute() brings it into memory.",
+            found="a Dask DataFrame",
+        )
     if hasattr(frame, "to_arrow"):
         rows = frame.to_arrow()
     elif hasattr(frame, "iloc") and hasattr(frame, "columns"):

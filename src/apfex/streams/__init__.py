@@ -2,7 +2,8 @@
 
 from apfex.streams._open import is_stream, open_stream, spool_folder
 from apfex.streams._records import RecordFile
+from apfex.streams._samples import RowSample, count_cells, joined
 from apfex.streams._settings import StreamSettings
-from apfex.streams._source import Stream
+from apfex.streams._source import Stream, open_files, paths_of
 
 __all__ = ["StreamSettings"]

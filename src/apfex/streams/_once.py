@@ -41,7 +41,7 @@ def keep_batches(batches: Iterable[pa.RecordBatch], folder: Path, name: str) -> 
     if writer is None:
         raise ValueError(f"X must have rows, got a stream without any: {name}.")
     kept = open_files(path)
-    return Stream(name, kept.schema, kept.read)
+    return Stream(name, kept.columns, kept.read)
 
 
 def keep_tuples(rows: Iterable[Any], folder: Path, name: str) -> Stream:
@@ -59,12 +59,16 @@ def keep_data_iter(source: Any, folder: Path) -> Stream:
 def _with_roles(stream: Stream) -> Stream:
     """Say which columns are labels, weights and attributes; made-up names are no names."""
     names = stream.columns
-    sensitive = tuple(name for name in names if name.startswith(SENSITIVE))
+    sensitive = {
+        name: f"attribute{name.removeprefix(SENSITIVE)}"
+        for name in names
+        if name.startswith(SENSITIVE)
+    }
     features = [name for name in names if not name.startswith("apfex:")]
     numbered = features == [f"x{place}" for place in range(len(features))]
     return Stream(
         stream.name,
-        stream.schema,
+        stream.columns,
         stream.read,
         has_names=not numbered,
         label=LABEL if LABEL in names else None,

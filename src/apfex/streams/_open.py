@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from apfex.streams._once import keep_batches, keep_data_iter, keep_tuples
-from apfex.streams._source import Stream, is_path, open_dataset, open_files
+from apfex.streams._source import Stream, frame_of, is_path, open_dataset, open_files
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 
@@ -111,7 +112,7 @@ def _open_function(source: Callable[[], Any], folder: Path) -> Stream:
     if first is None:
         raise ValueError("X must have rows, got a function whose stream has none.")
 
-    def read(columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+    def read(columns: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         del rows
         for place, batch in enumerate(_batches_of(source())):
             if not batch.schema.equals(first.schema):
@@ -119,9 +120,9 @@ def _open_function(source: Callable[[], Any], folder: Path) -> Stream:
                     f"All batches of a stream must have one schema, got another in batch {place}: "
                     f"{batch.schema.to_string()} in place of {first.schema.to_string()}."
                 )
-            yield batch.select(list(columns))
+            yield frame_of(batch.select(list(columns)))
 
-    return Stream("the function's stream", first.schema.remove_metadata(), read)
+    return Stream("the function's stream", tuple(first.schema.names), read)
 
 
 def _batches_of(source: Any) -> Iterator[pa.RecordBatch]:

@@ -81,7 +81,7 @@ class RecordFile:
     def _gather(self, pieces: Sequence[tuple[int, int]]) -> np.ndarray:
         """Rows from several places of the file, by where each begins and how many they are."""
         found = np.empty(sum(n for _, n in pieces), dtype=self.dtype)
-        place, space = 0, memoryview(found.view(np.uint8))
+        place, space = 0, memoryview(found.view(np.uint8))  # pyright: ignore[reportArgumentType]
         with self.path.open("rb", buffering=0) as stream:
             for start, n in pieces:
                 stream.seek(start * self.dtype.itemsize)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -32,36 +32,35 @@ class Stream:
     ----------
     name : str
         How messages call it.
-    schema : pyarrow.Schema
+    columns : tuple of str
     read : callable
-        ``read(columns, rows)`` gives record batches of these columns with at most so many rows.
+        ``read(columns, rows)`` gives pandas frames of these columns, of about so many rows, from
+        the first row on whenever it is called.
     has_names : bool
         Whether names of columns came with the data.
     label, weight : str or None
         Columns that hold labels and weights, where the source itself says so.
-    sensitive : tuple of str
+    sensitive : mapping from column to attribute
         Columns of sensitive attributes, where the source itself says so.
     """
 
     name: str
-    schema: pa.Schema
-    read: Callable[[Sequence[str], int], Iterator[pa.RecordBatch]]
+    columns: tuple[str, ...]
+    read: Callable[[Sequence[str], int], Iterator[pd.DataFrame]]
     has_names: bool = True
     label: str | None = None
     weight: str | None = None
-    sensitive: tuple[str, ...] = ()
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns."""
-        return tuple(self.schema.names)
+    sensitive: Mapping[str, str] = field(default_factory=dict)
 
     def frames(self, columns: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-        """Chunks of at most so many rows as pandas frames; text comes as categories."""
+        """Chunks of at most so many rows, fewer of wide tables; text comes as categories."""
         rows = min(rows, max(1_000, _CHUNK_BYTES // (8 * len(columns))))
-        for batch in self.read(columns, rows):
-            for start in range(0, batch.num_rows, rows):
-                yield frame_of(batch.slice(start, rows))
+        for frame in self.read(columns, rows):
+            if len(frame) <= rows:
+                yield frame
+                continue
+            for start in range(0, len(frame), rows):
+                yield frame.iloc[start : start + rows].reset_index(drop=True)
 
 
 def frame_of(batch: pa.RecordBatch) -> pd.DataFrame:
@@ -81,7 +80,7 @@ def open_files(source: Any) -> Stream:
     """Open Parquet or Arrow files: a path, a folder, a pattern, or a list of paths."""
     import pyarrow.dataset as ds
 
-    paths = _paths(source)
+    paths = paths_of(source)
     form = _format_of(paths)
     partitions = {}
     if isinstance(source, str | os.PathLike) and Path(source).expanduser().is_dir():
@@ -106,17 +105,17 @@ def open_dataset(dataset: ds.Dataset, name: str = "the dataset") -> Stream:
     for fragment, schema in zip(fragments, schemas, strict=True):
         _check_schema(schemas[0], schema, str(getattr(fragment, "path", name)), fragments[0])
     schema = pa.unify_schemas([dataset.schema, *schemas]).remove_metadata()
-    schema = pa.schema([field for field in schema if not field.name.startswith(_INDEX)])
+    schema = pa.schema([one for one in schema if not one.name.startswith(_INDEX)])
     repeated = sorted({one for one in schema.names if schema.names.count(one) > 1})
     if repeated:
         raise ValueError(f"{name} must have columns of different names, got {repeated} twice.")
 
-    def read(columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+    def read(columns: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         wanted = pa.schema([schema.field(name) for name in columns])
         for fragment in fragments:
-            yield from _read_fragment(fragment, wanted, rows)
+            yield from map(frame_of, _read_fragment(fragment, wanted, rows))
 
-    return Stream(name, schema, read)
+    return Stream(name, tuple(schema.names), read)
 
 
 def _read_fragment(fragment: Any, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
@@ -147,11 +146,11 @@ def _with_partition(
     import pyarrow as pa
 
     arrays = []
-    for field in schema:
-        if field.name in known:
-            arrays.append(pa.array([known[field.name]] * batch.num_rows).cast(field.type))
+    for one in schema:
+        if one.name in known:
+            arrays.append(pa.array([known[one.name]] * batch.num_rows).cast(one.type))
         else:
-            arrays.append(batch.column(field.name).cast(field.type))
+            arrays.append(batch.column(one.name).cast(one.type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -178,22 +177,22 @@ def _check_schema(first: pa.Schema, found: pa.Schema, path: str, start: Any) -> 
             f"All files of a stream must have the same columns, got {path} {beside}: missing "
             f"{lacking or 'none'}, unknown {more or 'none'}; write it again, or leave it out."
         )
-    for field in first:
-        if field.name.startswith(_INDEX):
+    for known in first:
+        if known.name.startswith(_INDEX):
             continue
-        other = found.field(field.name).type
-        if not field.type.equals(other) and pa.null() not in (field.type, other):
+        other = found.field(known.name).type
+        if not known.type.equals(other) and pa.null() not in (known.type, other):
             raise ValueError(
                 f"All files of a stream must have one type in each column, got {other} in column "
-                f"{field.name!r} of {path} {beside}, which has {field.type}; write it again with "
+                f"{known.name!r} of {path} {beside}, which has {known.type}; write it again with "
                 "that type."
             )
 
 
-def _paths(source: Any) -> list[Path]:
+def paths_of(source: Any) -> list[Path]:
     """Files of a path, a folder (searched through), a pattern or a list of these; sorted."""
     if isinstance(source, list | tuple):
-        return [path for one in source for path in _paths(one)]
+        return [path for one in source for path in paths_of(one)]
     text = os.fspath(source)
     path = Path(text).expanduser()
     if path.is_dir():
