@@ -218,5 +218,8 @@ def test_a_full_disk_says_what_to_do(tmp_path):
 def test_settings_out_of_range_are_refused():
     with pytest.raises(ValueError, match="rule_rows must be an integer of at least 1000, got 3"):
         StreamSettings(rule_rows=3)
-    with pytest.raises(ValueError, match="folder must be a folder that exists"):
-        StreamSettings(folder="nowhere")
+    with (
+        pytest.raises(ValueError, match="must be a folder that exists, got 'nowhere'"),
+        spool_folder("nowhere"),
+    ):
+        pass

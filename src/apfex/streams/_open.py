@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 @contextmanager
 def spool_folder(within: str | os.PathLike[str] | None = None) -> Iterator[Path]:
     """A folder for what does not fit into memory; it is removed at the end, also after an error."""
+    if within is not None and not Path(within).is_dir():
+        raise ValueError(
+            f"folder of streaming must be a folder that exists, got {os.fspath(within)!r}."
+        )
     folder = Path(tempfile.mkdtemp(prefix="apfex-stream-", dir=within))
     try:
         yield folder

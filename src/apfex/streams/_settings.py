@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from numbers import Integral
-from pathlib import Path
 from typing import final
 
 
@@ -46,5 +45,3 @@ class StreamSettings:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
                 raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
-        if self.folder is not None and not Path(self.folder).is_dir():
-            raise ValueError(f"folder must be a folder that exists, got {str(self.folder)!r}.")
