@@ -18,7 +18,8 @@ class StreamSettings:
     rule_rows : int
         Most training rows by which rules are fitted, learners mixed and probabilities calibrated,
         out of fold. Where there are more, groups and labels with few rows are kept whole, the
-        others are sampled, and rows count for those that they stand for.
+        others are sampled, and rows count for those that they stand for. Each takes some kilobytes
+        of memory in the search for rules.
     buffer_rows : int
         Rows that are read and mixed at a time when networks are trained.
     chunk_rows : int
