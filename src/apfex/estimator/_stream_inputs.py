@@ -53,10 +53,14 @@ class Roles:
     attributes: list[str]
 
     @property
+    def known(self) -> list[str]:
+        """Those that are no inputs, or need not be: label, sensitive columns and weight."""
+        return [*self.sensitive, self.label, *([] if self.weight is None else [self.weight])]
+
+    @property
     def columns(self) -> list[str]:
         """All that must be read, once each."""
-        others = [self.label, *([] if self.weight is None else [self.weight])]
-        return list(dict.fromkeys([*self.features, *self.sensitive, *others]))
+        return list(dict.fromkeys([*self.features, *self.known]))
 
 
 def read_roles(
@@ -302,7 +306,14 @@ class _FirstPass:
         )
         summary = replace(self.summary, has_names=stream.has_names)
         reader = _Reader(stream, roles, facts, self.weight.mean, self.n, settings.chunk_rows)
-        return StreamedRows(reader.read, facts, summary, reader.rows_of(self.sample.frame()))
+        return StreamedRows(
+            reader.read,
+            facts,
+            summary,
+            reader.rows_of(self.sample.frame()),
+            self.sample.places,
+            reader.read_strata,
+        )
 
 
 @final
@@ -319,17 +330,29 @@ class _Reader:
 
     def read(self) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
         """Inputs, ``group * c + label`` and weights of some rows at a time."""
+        for frame in self._frames(self.roles.columns):
+            X: Any = frame[self.roles.features]
+            X = X if self.stream.has_names else X.to_numpy()
+            yield X, self.strata(frame), self.weights(frame)
+
+    def read_strata(self) -> Iterator[np.ndarray]:
+        """``group * c + label`` of the same rows; inputs are not read."""
+        return map(self.strata, self._frames(self.roles.known))
+
+    def _frames(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Rows with weight; an error at the end where they are not those of the first pass."""
         n = 0
-        for frame in self.stream.frames(self.roles.columns, self.chunk_rows):
+        for frame in self.stream.frames(columns, self.chunk_rows):
             n += len(frame)
             if self.roles.weight is not None:
                 frame = frame[frame[self.roles.weight] > 0]
             if len(frame):
-                strata = self.groups(frame) * len(self.facts.classes) + self.labels(frame)
-                X: Any = frame[self.roles.features]
-                X = X if self.stream.has_names else X.to_numpy()
-                yield X, strata, self.weights(frame)
+                yield frame
         check_same_rows(n, self.n)
+
+    def strata(self, frame: Any) -> np.ndarray:
+        """``group * c + label``."""
+        return self.groups(frame) * len(self.facts.classes) + self.labels(frame)
 
     def labels(self, frame: Any) -> np.ndarray:
         """Codes of the classes."""

@@ -139,10 +139,11 @@ def search_front(
 def search_streamed_front(
     rows: StreamedRows,
     settings: SearchSettings,
-    streaming: StreamSettings,
     features: Features,
     favorable: int,
     seed: int,
+    *,
+    streaming: StreamSettings,
     folder: Path,
 ) -> Fitted:
     """Search a front of rows that are read in chunks and kept in files of a folder."""

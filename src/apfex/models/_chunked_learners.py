@@ -183,11 +183,12 @@ class ChunkedTreeLearner:
         """Grow trees for each fold."""
         (k, c), types = rows.shape, list(self.feature_types)
         settings = replace(self.settings, n_threads=torch.get_num_threads())
-        labels = _Target(lambda chunk: chunk.x, lambda chunk: chunk.targets % c, types, c)
+        labels = _Target("label", lambda chunk: chunk.x, lambda chunk: chunk.targets % c, types, c)
         of_label = self._boost(rows, labels, settings, on_step)
         of_group: Sequence[Trees | None] = [None] * self.n_folds
         if k > 1:
             groups = _Target(
+                "group",
                 lambda chunk: with_column(chunk.x, (chunk.targets % c).to(chunk.x)),
                 lambda chunk: chunk.targets // c,
                 [*types, "q" if c == 2 else "c"],
@@ -209,7 +210,7 @@ class ChunkedTreeLearner:
     ) -> list[Trees]:
         """Grow an ensemble for each fold, up to the round with the least out-of-fold loss."""
         data = xgboost.ExtMemQuantileDMatrix(
-            _Pages(rows, target, self.folder / f"pages-{target.n_classes}"),
+            _Pages(rows, target, self.folder / f"pages-{target.name}"),
             enable_categorical=True,
             nthread=settings.n_threads,
         )
@@ -250,6 +251,7 @@ class ChunkedTreeLearner:
 class _Target:
     """What an ensemble learns, and from what."""
 
+    name: str
     inputs: Callable[[Chunk], Tensor]
     known: Callable[[Chunk], Tensor]
     types: Sequence[str]
