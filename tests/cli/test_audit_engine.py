@@ -114,7 +114,7 @@ def test_a_database_file(apfex, frame, tmp_path, form):
             con.execute(f"CREATE TABLE decisions AS FROM '{tmp_path}/d.parquet'")
             con.execute("CREATE TABLE others AS SELECT 1 AS one")
         said = apfex("audit", path, *WITH)
-        assert (said.code, "which has 2: decisions, others" in said.err) == (2, True)
+        assert (said.code, "has 2 tables (decisions, others)" in said.err) == (2, True)
     said = apfex("audit", path, *WITH, "--table", "decisions", "--label", "repaid")
     assert (said.code, "800 rows" in said.out) == (0, True)
 

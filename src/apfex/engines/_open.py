@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -130,7 +131,7 @@ def is_for_engine(source: Any) -> bool:
     path = Path(text)
     if path.is_file():
         return path.suffix.lower() in (".parquet", ".pq") or _database(path) is not None
-    return is_remote(text) or is_pattern(text) or path.is_dir()
+    return "://" in text or is_pattern(text) or path.is_dir()
 
 
 def open_engine_table(source: Any, table: str | None = None) -> EngineTable:
@@ -156,7 +157,7 @@ def open_engine_table(source: Any, table: str | None = None) -> EngineTable:
             opened = EngineTable(name, found, backend, close=close)
     if table is not None and opened.format not in ("duckdb", "sqlite", "database"):
         raise ValueError(
-            f"table must be None unless the source is a database, got {table!r} for {opened.name}."
+            f"{opened.name} is no database, and has no table {table!r}; leave the name out."
         )
     return opened
 
@@ -196,18 +197,32 @@ def _open_database(text: str, kind: str, table: str | None) -> EngineTable:
             backend = ibis.sqlite.connect(text) if kind == "sqlite" else ibis.connect(text)
         tables = sorted(_tables(backend) if kind == "duckdb" else backend.list_tables())
     except Exception as error:
-        raise ValueError(f"{text} cannot be opened: {_first_line(error)}") from error
+        said = _first_line(error).replace(text, without_password(text))
+        lacks = "missing dependencies" in said
+        remedy = f" Install ibis-framework[{text.split(':')[0]}]." if lacks else ""
+        raise ValueError(f"{without_password(text)} cannot be opened: {said}{remedy}") from error
+    text, files = without_password(text), (text,) if kind != "database" else ()
     if table is None and len(tables) != 1:
-        has = f"{len(tables)}: {listed(tables)}" if tables else "none"
-        raise ValueError(f"table must name a table of {text}, which has {has}.")
+        has = f"{len(tables)} tables ({listed(tables)}); name the one that is meant"
+        raise ValueError(f"{text} has {has if tables else 'no tables'}.")
     chosen = tables[0] if table is None else table
     if chosen not in tables:
         near = nearest(chosen, tables)
         said = f"did you mean {near!r}?" if near else f"it has {listed(tables) or 'none'}."
-        raise ValueError(f"table must name a table of {text}, got {chosen!r}; {said}")
-    files = (text,) if kind != "database" else ()
+        raise ValueError(f"{text} has no table {chosen!r}; {said}")
     chosen_table, name = backend.table(chosen), f"{text} ({chosen})"
     return EngineTable(name, chosen_table, backend, files, kind, backend.disconnect)
+
+
+def without_password(text: str) -> str:
+    """A URL without name and password, which no message or record should hold.
+
+    Examples
+    --------
+    >>> without_password("postgres://me:secret@host/base")
+    'postgres://host/base'
+    """
+    return re.sub(r"://[^/@]*@", "://", text)
 
 
 def _tables(backend: Any) -> list[str]:

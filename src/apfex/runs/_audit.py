@@ -182,6 +182,7 @@ def audit_file(
     (0.75, ('Without labels: tpr left out.',))
     """
     from apfex.auditing import AuditSettings, audit_rows, check_sums
+    from apfex.engines import without_password
     from apfex.metrics import read_measures
 
     settings = AuditFileSettings.of(locals())
@@ -204,7 +205,10 @@ def audit_file(
         asked = replace(asked, favorable_label=data.decided.positive)
         found = audit_rows(rows, asked, notes, measures=measures, strata=strata)
     facts = {**identity, "rows": data.rows, "dropped": data.dropped}
-    record = new_record("audit", {**settings.to_dict(), "sheet": sheet}, facts)
+    asked_for = {**settings.to_dict(), "sheet": sheet}
+    if settings.source is not None:
+        asked_for["source"] = without_password(settings.source)
+    record = new_record("audit", asked_for, facts)
     return AuditRun(found, data, record)
 
 
