@@ -1,4 +1,6 @@
 """``fit`` on streams: the same front as in memory, from every source, and clear refusals."""
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false
+# pyright: reportGeneralTypeIssues=false
 
 import warnings
 

@@ -1,4 +1,6 @@
 """Every kind of source becomes a stream that can be read again; bad ones are refused by name."""
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportCallIssue=false
+# pyright: reportGeneralTypeIssues=false
 
 import numpy as np
 import pandas as pd

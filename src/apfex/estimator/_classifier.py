@@ -35,7 +35,8 @@ from apfex.estimator._settings import (
     read_settings,
     settings_for_rows,
 )
-from apfex.estimator._stream_inputs import OpenedStream, read_streaming
+from apfex.estimator._stream_inputs import OpenedStream
+from apfex.estimator._stream_roles import read_streaming
 from apfex.front import (
     Features,
     Fitted,

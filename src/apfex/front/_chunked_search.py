@@ -60,7 +60,8 @@ def search_stream(
 
     dealer, sample = deal(), streamed.sample
     _check_measurable(facts, dealer.validation, settings)  # before anything is written
-    if settings.looks_first(facts.n_rows) or settings.has_networks:
+    by_labels = settings.has_networks and settings.bins_for(facts.n_rows) == "tree"
+    if by_labels or settings.looks_first(facts.n_rows):
         sample = streamed.training_sample(deal())
     encoder = fit_encoders_to_summary(streamed.summary, sample, settings)
     rows = SpooledRows(streamed, encoder, dealer, settings.n_folds, streaming, folder)

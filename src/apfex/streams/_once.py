@@ -46,8 +46,9 @@ def keep_batches(batches: Iterable[pa.RecordBatch], folder: Path, name: str) -> 
     kept = open_files(path)
 
     def read(columns: Sequence[str], rows: int) -> Iterator[Any]:
+        own = {name: "category" for name in columns if name in categories}
         for frame in kept.read(columns, rows):
-            yield frame.astype({name: "category" for name in columns if name in categories})
+            yield frame.astype(own) if own else frame
 
     return Stream(name, kept.columns, read)
 

@@ -69,7 +69,8 @@ def frame_of(batch: pa.RecordBatch, categories: Collection[str] = ()) -> pd.Data
     So do the columns named, whatever they hold: categories of numbers are no quantities.
     """
     frame = batch.to_pandas(ignore_metadata=True, strings_to_categorical=True, split_blocks=True)
-    return frame.astype({name: "category" for name in frame.columns if name in categories})
+    own = {name: "category" for name in frame.columns if name in categories}
+    return frame.astype(own) if own else frame
 
 
 def without_dictionaries(schema: pa.Schema) -> pa.Schema:
