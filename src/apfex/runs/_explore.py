@@ -123,7 +123,8 @@ def explore(
         Encoding of a CSV file that is not UTF-8; sheet of an Excel file with several.
     out : path, optional
         Folder to write while the run goes on, as ``run.save`` does at its end; if it is stopped
-        after the training, the model is kept in ``NAME.incomplete``.
+        after the training, the model is kept in ``NAME.incomplete``. Of several workers
+        (:func:`~apfex.distributed.share_batches`) the first one writes.
     progress : callable, optional
         Called with a word and the :class:`RunData`: "read" when the data are read, "training" and
         "measuring" before that begins.
@@ -165,7 +166,9 @@ def explore_with(
     verbose: bool,
 ) -> Run:
     """Do what the settings say; ``source`` is the frame where they name none."""
-    folder = None if out is None else free_folder(out)
+    team = chosen_workers()
+    writes = out is not None and (team is None or team.rank == 0)
+    folder = free_folder(out) if writes else None
     data = read_and_split(settings, source)
     tell = progress or (lambda *_: None)
     tell("read", data.about)
