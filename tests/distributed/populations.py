@@ -1,6 +1,7 @@
 """Populations of networks, and the front of a table, by one process or by several."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -96,6 +97,17 @@ def front(**settings: Any) -> dict[str, torch.Tensor]:
         "gap": torch.tensor(frame["dp_gap"].to_numpy()),
         "scores": torch.from_numpy(clf.predict_proba(data.X)[:, 1].copy()),
     }
+
+
+def writes_folder(out: Path) -> bool:
+    """Explore a table from Python; tell whether this worker has written the folder."""
+    from apfex.datasets import make_biased
+    from apfex.runs import explore
+
+    data = make_biased(n=300, random_state=0)
+    table = data.X.assign(hired=data.y, sex=data.sensitive["sex"])
+    how: dict[str, Any] = {"criteria": "dp", "model": "linear", "search": "inprocess", "points": 2}
+    return explore(table, label="hired", sensitive="sex", **how, out=out).folder is not None
 
 
 POPULATIONS = {

@@ -30,3 +30,8 @@ def test_fronts_are_those_of_one_worker(heavy, name):
             torch.testing.assert_close(
                 results[name]["scores"], expected["scores"], rtol=0, atol=2e-3
             )
+
+
+@pytest.mark.slow
+def test_the_first_worker_writes(heavy):
+    assert [bool(one["folder"]["written"]) for one in heavy.found] == [True, False]

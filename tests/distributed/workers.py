@@ -21,7 +21,7 @@ from tests.distributed.loops import (
     single,
     train,
 )
-from tests.distributed.populations import FRONTS, POPULATIONS, front
+from tests.distributed.populations import FRONTS, POPULATIONS, front, writes_folder
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
@@ -76,6 +76,7 @@ def heavy(rank: int, number: int) -> None:
     found["pcp"] = train(even, shard, ConeProjection(), outputs=True, space="prediction")
     with share_batches(dist.group.WORLD):
         found |= {name: front(**settings) for name, settings in FRONTS.items()}
+        found["folder"] = {"written": torch.tensor(writes_folder(Path.cwd() / "run"))}
     save(rank, found)
     tell(rank, failures(rank, number, OF_SHARDS))
 

@@ -129,7 +129,8 @@ def explore(
         default patterns and folders are, and files larger than an eighth of the machine's memory.
     out : path, optional
         Folder to write while the run goes on, as ``run.save`` does at its end; if it is stopped
-        after the training, the model is kept in ``NAME.incomplete``.
+        after the training, the model is kept in ``NAME.incomplete``. Of several workers
+        (:func:`~apfex.distributed.share_batches`) the first one writes.
     progress : callable, optional
         Called with a word and the :class:`RunData`: "read" when the data are read, "training" and
         "measuring" before that begins.
@@ -171,7 +172,9 @@ def explore_with(
     verbose: bool,
 ) -> Run:
     """Do what the settings say; ``source`` is the frame where they name none."""
-    folder = None if out is None else free_folder(out)
+    team = chosen_workers()
+    writes = out is not None and (team is None or team.rank == 0)
+    folder = free_folder(out) if writes else None
     if is_streamed(source, settings.stream):
         settings = replace(settings, stream=True)  # for whoever repeats it on another machine
         data: SplitData | StreamedData = read_streamed(settings)
