@@ -96,7 +96,7 @@ def test_import_is_light():
     code = (
         "import sys, apfex; "
         "print([m for m in ('matplotlib', 'plotly', 'fairlearn', 'torchjd', 'moocore', 'polars', "
-        "'sklearn', 'xgboost') if m in sys.modules])"
+        "'sklearn', 'xgboost', 'dask', 'distributed') if m in sys.modules])"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

@@ -69,7 +69,7 @@ def test_a_job_that_kills_every_worker_ends_with_an_error(time_limit):
 
 @pytest.mark.slow
 def test_where_no_worker_is_left_the_work_ends_with_an_error(two_workers, tmp_path, monkeypatch):
-    monkeypatch.setattr(_dask_client, "_LONGEST_WAIT", 1)
+    monkeypatch.setattr(_dask_client, "LONGEST_WAIT", 1)
     started, never = tmp_path / "started", tmp_path / "never"
     for path in (started, never):
         os.mkfifo(path)

@@ -55,7 +55,7 @@ def test_work_of_all_workers_returns_what_it_found(client):
 
 @pytest.mark.slow
 def test_where_nobody_is_left_waiting_ends(client, monkeypatch):
-    monkeypatch.setattr(_dask_work, "_LONGEST_WAIT", 1)
+    monkeypatch.setattr(_dask_work, "LONGEST_WAIT", 1)
     client.cluster.scale(0)
 
     async def work(take_part: Any) -> int:

@@ -148,6 +148,22 @@ def test_a_partition_with_another_schema_is_named(client, change, message):
         fitted(broken(frame, change))
 
 
+@pytest.mark.parametrize("differs", ["labels", "rows"])
+def test_rows_that_are_others_the_second_time_are_refused(client, differs, tmp_path):
+    del client
+    frame = people()
+
+    def changing(place: int) -> Any:
+        part = frame.iloc[300 * place : 300 * (place + 1)]
+        if first_to(tmp_path / str(place)):
+            return part
+        return part.assign(label=part["label"].iloc[0]) if differs == "labels" else part.iloc[1:]
+
+    table = dd.from_map(changing, range(3), meta=frame.iloc[:0])
+    with pytest.raises(ValueError, match=r"In partition \d of X: X must give the same rows when"):
+        fitted(table)
+
+
 @pytest.mark.parametrize(
     ("arguments", "more", "error", "message"),
     [
@@ -279,7 +295,7 @@ def test_workers_that_are_killed_twice_are_a_clear_end(two_workers, monkeypatch,
 
 @pytest.mark.slow
 def test_where_no_worker_is_left_fit_ends_with_a_sentence(two_workers, monkeypatch):
-    monkeypatch.setattr(_dask_work, "_LONGEST_WAIT", 1)
+    monkeypatch.setattr(_dask_work, "LONGEST_WAIT", 1)
     two_workers.cluster.scale(0)
     with pytest.raises(RuntimeError, match=r"must have a worker, got none for 1 seconds; start"):
         fitted(split(people(), 450))

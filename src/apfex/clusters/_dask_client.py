@@ -14,9 +14,9 @@ from dask import config
 from distributed import Client, Future, LocalCluster
 from joblib._dask import DaskDistributedBackend  # it has no public address
 
+from apfex.clusters._dask_work import LONGEST_WAIT, workers_of
+
 _T = TypeVar("_T")
-_LONGEST_WAIT = 60
-"""Seconds without any worker after which the work is given up."""
 
 
 def running_scheduler() -> tuple[Any, dict[str, Any]]:
@@ -56,7 +56,7 @@ def connect(scheduler: Any, **options: Any) -> Iterator[Any]:
         ) from error
     with client:
         watching = asyncio.run_coroutine_threadsafe(
-            _give_up_without_workers(client, _LONGEST_WAIT), client.loop.asyncio_loop
+            _give_up_without_workers(client, LONGEST_WAIT), client.loop.asyncio_loop
         )
         try:
             yield client
@@ -129,17 +129,9 @@ async def _give_up_without_workers(client: Client, longest: int) -> None:
     alone = 0
     while True:
         await asyncio.sleep(1)
-        alone = 0 if not client.futures or await _has_workers(client) else alone + 1
+        alone = 0 if not client.futures or await workers_of(client) else alone + 1
         if alone >= longest:
             waiting = [Future(key, client) for key in list(client.futures)]
             reason = f"the cluster had no worker for {longest} seconds"
             await client.cancel(waiting, asynchronous=True, reason=reason)
             alone = 0
-
-
-async def _has_workers(client: Any) -> bool:
-    """Whether the scheduler answers, and knows any."""
-    try:
-        return bool(await client.scheduler.ncores())
-    except (OSError, AttributeError):  # the connection is gone
-        return False

@@ -11,7 +11,7 @@ from apfex.clusters._backend import need_extra
 _T = TypeVar("_T")
 Work = Callable[[Callable[[Iterable[str]], None]], Coroutine[Any, Any, _T]]
 """Work on the loop of the client; it tells which workers take part, as soon as it knows."""
-_LONGEST_WAIT = 60
+LONGEST_WAIT = 60
 """Seconds without any worker, or for workers to come back, after which the work is given up."""
 _LOOK_EVERY = 0.5
 _HEARD_WITHIN = 10
@@ -133,10 +133,10 @@ async def _while_all_live(
 async def _lost(client: Any, before: set[str], seconds: float) -> set[str]:
     """Workers that are gone, waiting a while for the first of them."""
     for _ in range(round(seconds / _LOOK_EVERY)):
-        if before - await _workers(client):
+        if before - await workers_of(client):
             break
         await asyncio.sleep(_LOOK_EVERY)
-    return before - await _workers(client)
+    return before - await workers_of(client)
 
 
 async def _unless(work: Any, danger: Any) -> Any:
@@ -158,7 +158,7 @@ async def _somebody_lost(client: Any, members: Collection[str]) -> None:
     """End with an error once a member is gone, or nobody is left at all."""
     while True:
         await asyncio.sleep(_LOOK_EVERY)
-        found = await _workers(client)
+        found = await workers_of(client)
         lost = {*members} - found
         if lost:
             raise LostWorker(lost, {*members} - lost)
@@ -168,18 +168,19 @@ async def _somebody_lost(client: Any, members: Collection[str]) -> None:
 
 async def _some_workers(client: Any) -> set[str]:
     """Workers that there are; a sentence if none comes."""
-    for _ in range(round(_LONGEST_WAIT / _LOOK_EVERY) + 1):
-        found = await _workers(client)
+    for _ in range(round(LONGEST_WAIT / _LOOK_EVERY) + 1):
+        found = await workers_of(client)
         if found:
             return found
         await asyncio.sleep(_LOOK_EVERY)
     raise RuntimeError(
-        f"The Dask cluster must have a worker, got none for {_LONGEST_WAIT} seconds; start some "
+        f"The Dask cluster must have a worker, got none for {LONGEST_WAIT} seconds; start some "
         "(dask worker ADDRESS), and fit again."
     )
 
 
-async def _workers(client: Any) -> set[str]:
+async def workers_of(client: Any) -> set[str]:
+    """Addresses of the workers that the scheduler knows; none where it does not answer."""
     try:
         return set(await client.scheduler.ncores())
     except (OSError, AttributeError):  # the scheduler does not answer
@@ -188,12 +189,12 @@ async def _workers(client: Any) -> set[str]:
 
 async def _restart(client: Any, lost: LostWorker) -> None:
     """End what waits for a lost worker: nothing else can."""
-    alive = await _workers(client)
+    alive = await workers_of(client)
     others = [address for address in lost.others if address in alive]
     if not others:
         return
     try:
-        await client.restart_workers(others, timeout=_LONGEST_WAIT)
+        await client.restart_workers(others, timeout=LONGEST_WAIT)
     except Exception as error:
         raise RuntimeError(
             f"The Dask cluster has lost {lost.told} while trees were grown on all workers, and "

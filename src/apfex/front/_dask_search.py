@@ -108,15 +108,17 @@ class _Work:
 class _Lots:
     """What the rows of a partition are for, stratum by stratum, packed into bytes."""
 
+    counts: np.ndarray
     packed: np.ndarray
 
     @staticmethod
     def of(dealer: Dealer, counts: np.ndarray) -> _Lots:
         """Those of the next rows, so many of each stratum."""
         if not counts.any():
-            return _Lots(np.zeros(0, dtype=np.uint8))
+            return _Lots(counts, np.zeros(0, dtype=np.uint8))
         measures, judges, folds = dealer.deal(np.repeat(np.arange(len(counts)), counts))
-        return _Lots(folds | measures.astype(np.uint8) << 7 | judges.astype(np.uint8) << 6)
+        packed = folds | measures.astype(np.uint8) << 7 | judges.astype(np.uint8) << 6
+        return _Lots(counts, packed)
 
     @property
     def folds(self) -> np.ndarray:
@@ -128,6 +130,12 @@ class _Lots:
 
     def in_order(self, strata: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Whether each row measures, whether rules are fitted by it, and its fold."""
+        check_same_rows(len(strata), len(self.packed))
+        if (np.bincount(strata, minlength=len(self.counts)) != self.counts).any():
+            raise ValueError(
+                "X must give the same rows whenever it is computed, got other labels or groups "
+                "the second time; persist it, or give what makes it a seed."
+            )
         packed = np.empty(len(strata), dtype=np.uint8)
         packed[np.argsort(strata, kind="stable")] = self.packed
         return packed >> 7 == 1, packed >> 6 & 1 == 1, packed & 0b0011_1111
@@ -136,9 +144,8 @@ class _Lots:
 def _encode(frame: Any, work: _Work, lots: _Lots, place: int) -> PartitionRows:
     """Rows of a partition as inputs of models, where they are."""
     X, strata, weight = work.read(frame)
-    check_same_rows(len(strata), len(lots.packed))
-    measures, judges, folds = lots.in_order(strata)
     try:
+        measures, judges, folds = lots.in_order(strata)
         x = work.encoder.transform(X) if len(X) else np.zeros((0, work.encoder.n_inputs))
     except (TypeError, ValueError) as error:
         raise type(error)(f"In partition {place} of X: {error}") from error
