@@ -11,7 +11,7 @@ from tests.estimator.tables import DATA, FRESH, fitted, quick, shared
 from apfex import make_biased
 from apfex.estimator import APFExClassifier
 from apfex.front._inprocess import _Networks
-from apfex.front._postprocess import _JointFit
+from apfex.front._postprocess import JointFit
 from apfex.front._rows import deal
 from apfex.metrics import accuracy, dp_gap
 from apfex.models import OutOfFoldPredictions
@@ -43,7 +43,7 @@ def test_on_small_tables_all_rows_choose_and_on_large_ones_some():
 
 
 def test_no_row_is_decided_by_rules_that_were_fitted_to_it(monkeypatch):
-    fitted_to, problem, taken, take = [], _JointFit._problem, [], OutOfFoldPredictions.take
+    fitted_to, problem, taken, take = [], JointFit._problem, [], OutOfFoldPredictions.take
 
     def remember(self, rows):
         taken.append((rows, take(self, rows)))
@@ -51,7 +51,7 @@ def test_no_row_is_decided_by_rules_that_were_fitted_to_it(monkeypatch):
 
     monkeypatch.setattr(OutOfFoldPredictions, "take", remember)
     monkeypatch.setattr(
-        _JointFit, "_problem", lambda self, known: fitted_to.append(known) or problem(self, known)
+        JointFit, "_problem", lambda self, known: fitted_to.append(known) or problem(self, known)
     )
     fitted()
     final, *folds = fitted_to

@@ -92,9 +92,13 @@ class RBFSpan:
         basis, directions = self.basis[:, kept], self._directions[:, kept]
         return RBFSpan(basis, self.gamma, self._points, directions, self._singular[kept])
 
-    @cached_property
+    @property
     def products(self) -> np.ndarray:
         """``basis @ basis.T``."""
+        return self._products
+
+    @cached_property
+    def _products(self) -> np.ndarray:
         return self.basis @ self.basis.T
 
     def scores(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
