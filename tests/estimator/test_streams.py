@@ -295,3 +295,10 @@ def test_groups_that_no_row_measures_are_warned_of_once(tmp_path, table):
         classifier().fit(path, y="hired", sensitive_features=SENSITIVE)
     (warned,) = (one for one in caught if "left out of the gaps" in str(one.message))
     assert warned.filename == __file__  # the line that called fit
+
+
+def test_more_groups_than_chunks_know_are_refused(table, tmp_path):
+    many = table.assign(town=np.arange(N) % 17).drop(columns="weight")
+    many.to_parquet(tmp_path / "many.parquet")
+    with pytest.raises(ValueError, match=r"must cross to 64 groups at most .* got 68"):
+        classifier().fit(tmp_path, y="hired", sensitive_features=[*SENSITIVE, "town"])

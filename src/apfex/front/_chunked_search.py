@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from apfex.front._candidates import SearchResult, decisions_of
+from apfex.front._cells import MOST_CELLS
 from apfex.front._criteria import check_measurable_counts
 from apfex.front._dealing import Dealer
 from apfex.front._decision_table import CountedRows, count_decisions
@@ -250,7 +251,13 @@ def _at_rate(
 
 
 def _check_measurable(facts: RowFacts, validation: np.ndarray, settings: SearchSettings) -> None:
-    """Refuse criteria that the validation rows cannot measure."""
+    """Refuse criteria that the validation rows cannot measure, and more groups than are known."""
+    if len(facts.groups) > MOST_CELLS:
+        raise ValueError(
+            f"sensitive_features must cross to {MOST_CELLS} groups at most where rows are read in "
+            f"chunks, got {len(facts.groups)}: merge levels, leave an attribute out, or fit a "
+            "table in memory, which takes thousands of groups."
+        )
     total = facts.counts.sum(0)
     if total.max() < 2:
         raise ValueError(
