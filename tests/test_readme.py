@@ -42,6 +42,12 @@ def test_the_examples_of_choosing_run_in_order():
     assert clf.front_[clf.point_].error <= clf.front_[0].error + 0.1
 
 
+def test_the_examples_of_streams_run_in_order():
+    names = run(blocks_of("docs/streams.md"))
+    assert len(names["clf"].front_) > 1
+    assert names["other"].predict(names["data"].X).shape == (6_000,)
+
+
 def test_the_examples_of_runs_run_in_order():
     names = run(blocks_of("docs/runs.md"))
     assert len(names["hit"]) == 2

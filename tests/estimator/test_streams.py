@@ -1,4 +1,6 @@
 """``fit`` on streams: the same front as in memory, from every source, and clear refusals."""
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false
+# pyright: reportGeneralTypeIssues=false
 
 import warnings
 
@@ -76,10 +78,36 @@ def test_figures_of_points_are_those_of_their_rows(fitted, data, tmp_path):
     assert fitted.front_[0].error < 0.3
     sure = fitted.front_[0].counts.rows.sum()
     assert sure > 0
-    again = load(fitted.save(tmp_path / "model"))
+    settled = clone(fitted).set_params(streaming=StreamSettings(rule_rows=5_000))
+    settled.fitted_, settled.point_ = fitted.fitted_, fitted.point_
+    again = load(settled.save(tmp_path / "model"))
+    assert again.streaming == settled.streaming
     assert np.array_equal(again.predict(data.X), fitted.predict(data.X))
     assert np.array_equal(fitted.decide_all(data.X), again.decide_all(data.X))
     assert fitted.select(max_gap=0.5).predict_proba(data.X).shape == (N, 2)
+
+
+def test_labels_of_validation_rows_do_not_shape_the_inputs(folder):
+    """Bins are chosen by labels: by those of rows that learn alone."""
+    from apfex.estimator._stream_inputs import OpenedStream
+    from apfex.front._dealing import Dealer
+    from apfex.streams import open_stream
+
+    settings = StreamSettings(chunk_rows=500)
+    opened = OpenedStream.of(
+        open_stream(folder, folder),
+        ("hired", SENSITIVE, None),
+        settings,
+        sensitive=None,
+        include_sensitive=False,
+        grouping="intersectional",
+    )
+    rows = opened.rows
+    sample = rows.training_sample(Dealer(rows.facts.counts, 0.2, 10**6, 5, 3))
+    dealer = Dealer(rows.facts.counts, 0.2, 10**6, 5, 3)
+    learning = [frame[~dealer.deal(strata)[0]] for frame, strata, _ in rows.read()]
+    expected = pd.concat([frame.astype({"town": object}) for frame in learning])
+    assert sample.X["merit_1"].tolist() == expected["merit_1"].tolist()
 
 
 def test_a_small_stream_is_fitted_as_its_table(tmp_path, data):
@@ -265,4 +293,5 @@ def test_groups_that_no_row_measures_are_warned_of_once(tmp_path, table):
     path = written(tmp_path, table, sex=rare)
     with warnings.catch_warnings(record=True, action="always") as caught:
         classifier().fit(path, y="hired", sensitive_features=SENSITIVE)
-    assert sum("left out of the gaps" in str(one.message) for one in caught) == 1
+    (warned,) = (one for one in caught if "left out of the gaps" in str(one.message))
+    assert warned.filename == __file__  # the line that called fit

@@ -1,4 +1,5 @@
 """Counts of decisions tell the same as the decisions themselves."""
+# pyright: reportCallIssue=false, reportArgumentType=false, reportOptionalSubscript=false
 
 import numpy as np
 import pytest

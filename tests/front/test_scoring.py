@@ -59,10 +59,15 @@ def test_no_constant_is_better_than_what_is_called_the_best(name):
     scoring = Scoring(name)
     constants = torch.arange(2).unsqueeze(1).expand(2, 301)
     losses = scoring.losses(constants, rows)
-    assert scoring.without_inputs(rows, 1) == (losses.min(), losses.argmin())
+    assert scoring.without_inputs(rows.constant_losses(scoring), 1) == (
+        losses.min(),
+        losses.argmin(),
+    )
     draws = torch.rand(4000, 301, generator=torch.Generator().manual_seed(0)) < 0.3
     at_random = scoring.losses(draws.long(), rows).mean()
-    fixed, label = Scoring(name, selection_rate=0.3).without_inputs(rows, 1)
+    fixed, label = Scoring(name, selection_rate=0.3).without_inputs(
+        rows.constant_losses(scoring), 1
+    )
     assert label is None
     assert fixed == pytest.approx(float(at_random), abs=0.005)
 

@@ -1,4 +1,5 @@
 """Learners of rows in chunks: batches that keep small groups, and models like those in memory."""
+# pyright: reportArgumentType=false
 
 from collections.abc import Iterator
 

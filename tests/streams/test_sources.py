@@ -1,4 +1,6 @@
 """Every kind of source becomes a stream that can be read again; bad ones are refused by name."""
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportCallIssue=false
+# pyright: reportGeneralTypeIssues=false
 
 import numpy as np
 import pandas as pd
@@ -81,6 +83,23 @@ def test_folders_of_partitions_have_their_columns(tmp_path, table):
 def test_a_column_without_values_in_one_file_is_of_any_type(folder, tmp_path):
     pd.DataFrame({"age": [1.0], "town": [None], "y": [0]}).to_parquet(folder / "9.parquet")
     assert rows_of(open_stream(folder, tmp_path))["town"].isna().iloc[-1]
+
+
+def test_categories_stay_categories_however_they_are_coded(tmp_path):
+    """Those of numbers too; a file with more levels has wider codes, which is no other type."""
+    few = pd.DataFrame({"code": pd.Categorical([7, 9]), "town": pd.Categorical(["a", "b"])})
+    many = pd.DataFrame({"code": range(300), "town": [f"t{i}" for i in range(300)]})
+    many = many.astype("category")
+    few.to_parquet(tmp_path / "0.parquet")
+    many.to_parquet(tmp_path / "1.parquet")
+    sources = (str(tmp_path / "*.parquet"), iter([few, many]), lambda: iter([few, many]))
+    for source in sources:
+        with spool_folder() as folder:
+            stream = open_stream(source, folder)
+            frames = list(stream.frames(["code", "town"], 10_000))
+            assert all((frame.dtypes == "category").all() for frame in frames)
+            codes = [code for frame in frames for code in frame["code"].tolist()]
+            assert codes == [7, 9, *range(300)]
 
 
 def test_the_index_of_pandas_is_no_column(tmp_path):
@@ -201,5 +220,8 @@ def test_a_full_disk_says_what_to_do(tmp_path):
 def test_settings_out_of_range_are_refused():
     with pytest.raises(ValueError, match="rule_rows must be an integer of at least 1000, got 3"):
         StreamSettings(rule_rows=3)
-    with pytest.raises(ValueError, match="folder must be a folder that exists"):
-        StreamSettings(folder="nowhere")
+    with (
+        pytest.raises(ValueError, match="must be a folder that exists, got 'nowhere'"),
+        spool_folder("nowhere"),
+    ):
+        pass

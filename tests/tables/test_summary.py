@@ -66,6 +66,6 @@ def test_bins_are_chosen_by_the_sample():
 def test_chunks_of_different_tables_are_refused():
     first = summarize(pd.DataFrame({"a": [1.0], "b": ["x"]}))
     with pytest.raises(ValueError, match="same columns in all chunks"):
-        first + summarize(pd.DataFrame({"a": [1.0]}))
+        _ = first + summarize(pd.DataFrame({"a": [1.0]}))
     with pytest.raises(TypeError, match="'b' of X must hold values of one kind"):
-        first + summarize(pd.DataFrame({"a": [1.0], "b": [2.0]}))
+        _ = first + summarize(pd.DataFrame({"a": [1.0], "b": [2.0]}))

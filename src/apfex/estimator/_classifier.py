@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -35,7 +35,8 @@ from apfex.estimator._settings import (
     read_settings,
     settings_for_rows,
 )
-from apfex.estimator._stream_inputs import OpenedStream, read_streaming
+from apfex.estimator._stream_inputs import OpenedStream
+from apfex.estimator._stream_roles import read_streaming
 from apfex.front import (
     Features,
     Fitted,
@@ -362,46 +363,67 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             Only ratios matter. A row of weight zero is left out, as if it were not there.
         """
         settings = read_settings(self)
-        if is_dask_frame(X):
-            return self._fit_dask(X, (y, sensitive_features, sample_weight), settings)
-        if is_stream(X):
-            return self._fit_stream(X, y, sensitive_features, sample_weight, settings)
+        given = (y, sensitive_features, sample_weight)
+        search: Callable[..., Fitted]
+        with ExitStack() as until_fitted:
+            rows: Rows | StreamedRows | PartitionedRows
+            if is_dask_frame(X):
+                rows, search, settings = self._open_dask(X, given, settings)
+            elif is_stream(X):
+                rows, search = self._open_stream(X, given, settings, until_fitted)
+            else:
+                rows, search = self._read_table(X, given), search_front
+            known = rows if isinstance(rows, Rows) else rows.facts
+            favorable = class_code(known.classes, self.favorable_label)
+            settings = settings_for_rows(settings, known, favorable, self.n_jobs, self.class_weight)
+            left_out = () if self.include_sensitive else tuple(column_names(self.sensitive))
+            names = getattr(self, "feature_names_in_", None)
+            features = Features(self.n_features_in_, names, left_out)
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+            self.fitted_ = search(rows, settings, features, favorable, seed)
+        self.point_ = self.front_.first_choice(settings.bounds, settings.max_error_increase)
+        return self
+
+    def _read_table(self, X: Any, given: tuple[Any, Any, Any]) -> Rows:
+        """All rows, checked; ``given`` are labels, sensitive features and weights."""
         X = read_features(X)
         validate_data(self, X, skip_check_array=True)
-        rows = read_rows(
+        return read_rows(
             X,
-            y,
-            sensitive_features,
-            sample_weight,
+            *given,
             sensitive=self.sensitive,
             include_sensitive=self.include_sensitive,
             grouping=self.grouping,
         )
-        return self._explore(rows, settings, search_front)
 
-    def _fit_stream(
-        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, settings: SearchSettings
-    ) -> Self:
-        """Fit rows that are read in chunks; so few that each has its turn to choose in memory."""
+    def _open_stream(
+        self,
+        X: Any,
+        given: tuple[Any, Any, Any],
+        settings: SearchSettings,
+        until_fitted: ExitStack,
+    ) -> tuple[Rows | StreamedRows, Callable[..., Fitted]]:
+        """Rows that are read in chunks, and their search; in memory where each is to choose."""
         streaming = read_streaming(self.streaming, settings)
-        with spool_folder(streaming.folder) as folder:
-            opened = OpenedStream.of(
-                open_stream(X, folder),
-                (y, sensitive_features, sample_weight),
-                streaming,
-                sensitive=self.sensitive,
-                include_sensitive=self.include_sensitive,
-                grouping=self.grouping,
-            )
-            validate_data(self, opened.header(), skip_check_array=True)
-            if settings.crosses(opened.rows.facts.n_rows):
-                return self._explore(opened.in_memory(), settings, search_front)
-            search = partial(search_streamed_front, streaming=streaming, folder=folder)
-            return self._explore(opened.rows, settings, search)
+        folder = until_fitted.enter_context(spool_folder(streaming.folder))
+        opened = OpenedStream.of(
+            open_stream(X, folder),
+            given,
+            streaming,
+            sensitive=self.sensitive,
+            include_sensitive=self.include_sensitive,
+            grouping=self.grouping,
+        )
+        validate_data(self, opened.header(), skip_check_array=True)
+        if settings.crosses(opened.rows.facts.n_rows):
+            return opened.in_memory(), search_front
+        return opened.rows, partial(search_streamed_front, streaming=streaming, folder=folder)
 
-    def _fit_dask(self, X: Any, given: tuple[Any, Any, Any], settings: SearchSettings) -> Self:
-        """Fit the partitions of a Dask DataFrame on its workers; few rows in memory."""
-        streaming, settings = read_streaming(self.streaming, settings), settings_for_dask(settings)
+    def _open_dask(
+        self, X: Any, given: tuple[Any, Any, Any], settings: SearchSettings
+    ) -> tuple[Rows | PartitionedRows, Callable[..., Fitted], SearchSettings]:
+        """Rows that stay on Dask workers, their search and its settings; few rows in memory."""
+        streaming, for_dask = read_streaming(self.streaming, settings), settings_for_dask(settings)
         opened = OpenedFrame.of(
             X,
             given,
@@ -411,28 +433,14 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             grouping=self.grouping,
         )
         validate_data(self, opened.header(), skip_check_array=True)
-        if settings.crosses(opened.rows.facts.n_rows):
-            return self.fit(**opened.in_memory())
-        search = partial(search_partitioned_front, streaming=streaming)
-        return self._explore(opened.rows, settings, search)
-
-    def _explore(
-        self,
-        rows: Rows | StreamedRows | PartitionedRows,
-        settings: SearchSettings,
-        search: Callable[..., Fitted],
-    ) -> Self:
-        """Search the front of rows, and choose the point that ``predict`` uses at first."""
-        known = rows if isinstance(rows, Rows) else rows.facts
-        favorable = class_code(known.classes, self.favorable_label)
-        settings = settings_for_rows(settings, known, favorable, self.n_jobs, self.class_weight)
-        left_out = () if self.include_sensitive else tuple(column_names(self.sensitive))
-        names = getattr(self, "feature_names_in_", None)
-        features = Features(self.n_features_in_, names, left_out)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self.fitted_ = search(rows, settings, features=features, favorable=favorable, seed=seed)
-        self.point_ = self.front_.first_choice(settings.bounds, settings.max_error_increase)
-        return self
+        if for_dask.crosses(opened.rows.facts.n_rows):
+            table, *others = opened.in_memory()
+            return (
+                self._read_table(table, (others[0], others[1], others[2])),
+                search_front,
+                settings,
+            )
+        return opened.rows, partial(search_partitioned_front, streaming=streaming), for_dask
 
     @property
     def front_(self) -> Front:

@@ -1,4 +1,4 @@
-"""The rows of a stream, checked in one pass: columns by their roles, labels, groups and weights."""
+"""The rows of a stream, checked in one pass: labels, groups, weights, and a sample."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pandas as pd
 
 from apfex.estimator._inputs import (
     check_labels,
-    column_names,
     encode_classes,
     groupings_of,
 )
-from apfex.front import RowFacts, Rows, SearchSettings, StreamedRows, check_same_rows
+from apfex.estimator._stream_roles import Roles, read_roles
+from apfex.front import RowFacts, Rows, StreamedRows, check_same_rows
 from apfex.groups import Groups, make_groups
 from apfex.streams import RowSample, Stream, StreamSettings, count_cells, joined
 from apfex.tables import TableSummary, summarize
@@ -27,130 +27,6 @@ _MOST_CELLS = 2**16
 """Combinations of label and sensitive values beyond which they are not counted in memory."""
 _SAMPLE_ROWS, _SAMPLE_VALUES = 2**15, 2**19
 """Rows that are kept for bins and for ``model="auto"``, fewer of wide tables."""
-
-
-@final
-@dataclass(frozen=True)
-class Roles:
-    """What the columns of a stream are taken for.
-
-    Attributes
-    ----------
-    features : list of str
-        Inputs of the model.
-    label : str
-    sensitive : list of str
-        Empty where nobody named any.
-    weight : str or None
-    attributes : list of str
-        What the sensitive columns are called in groups.
-    """
-
-    features: list[str]
-    label: str
-    sensitive: list[str]
-    weight: str | None
-    attributes: list[str]
-
-    @property
-    def columns(self) -> list[str]:
-        """All that must be read, once each."""
-        others = [self.label, *([] if self.weight is None else [self.weight])]
-        return list(dict.fromkeys([*self.features, *self.sensitive, *others]))
-
-
-def read_roles(
-    stream: Stream,
-    y: Any,
-    sensitive_features: Any,
-    sample_weight: Any,
-    *,
-    sensitive: Sequence[str] | str | None,
-    include_sensitive: bool,
-) -> Roles:
-    """Columns of a stream by the names that ``fit`` was given, or by what the stream says."""
-    label = _column(stream, "y", y, stream.label)
-    if label is None:
-        raise ValueError(
-            "y must name the column of the stream that holds the labels, got None; it has "
-            f"{list(stream.columns)}."
-        )
-    weight = _column(stream, "sample_weight", sample_weight, stream.weight)
-    if sensitive is not None and sensitive_features is not None:
-        raise ValueError(
-            "sensitive_features must be None where sensitive names columns of X, got both."
-        )
-    given = sensitive if sensitive is not None else sensitive_features
-    argument = "sensitive" if sensitive is not None else "sensitive_features"
-    groups = [*stream.sensitive] if given is None else _columns(stream, argument, given)
-    if include_sensitive and sensitive is None and groups:
-        raise ValueError(
-            "include_sensitive must be False where sensitive_features are passed to fit, as "
-            "predict would not have them; name columns of X in sensitive instead."
-        )
-    taken = [label, *([] if weight is None else [weight])]
-    repeated = sorted({name for name in [*groups, *taken] if [*groups, *taken].count(name) > 1})
-    if repeated:
-        raise ValueError(
-            f"y, sensitive_features and sample_weight must name different columns, got {repeated} "
-            "more than once."
-        )
-    out = taken if include_sensitive else [*taken, *groups]
-    features = [name for name in stream.columns if name not in out]
-    if not features:
-        raise ValueError("X must have a column that is an input of the model, got none.")
-    attributes = [*stream.sensitive.values()] if given is None else groups
-    return Roles(features, label, groups, weight, attributes)
-
-
-def _column(stream: Stream, argument: str, given: Any, own: str | None) -> str | None:
-    """The column that an argument names; that of the stream itself where it is None."""
-    if given is None:
-        return own
-    if not isinstance(given, str):
-        raise TypeError(
-            f"{argument} must be the name of a column where X is a stream, got "
-            f"{type(given).__name__}; the stream has {list(stream.columns)}."
-        )
-    return _columns(stream, argument, [given])[0]
-
-
-def _columns(stream: Stream, argument: str, given: Any) -> list[str]:
-    is_names = isinstance(given, str | list | tuple) and all(isinstance(n, str) for n in given)
-    if not is_names or not given:
-        found = f"{given!r}" if is_names else type(given).__name__
-        raise TypeError(
-            f"{argument} must be names of columns where X is a stream, got {found}; the stream "
-            f"has {list(stream.columns)}."
-        )
-    names = column_names(given)
-    lacking = [name for name in names if name not in stream.columns]
-    if lacking:
-        raise ValueError(
-            f"{argument} must name columns of the stream, got {lacking}; it has "
-            f"{list(stream.columns)}."
-        )
-    return names
-
-
-def read_streaming(given: StreamSettings | None, settings: SearchSettings) -> StreamSettings:
-    """Settings of a stream; what cannot be had from one is refused before it is read."""
-    if given is not None and not isinstance(given, StreamSettings):
-        raise TypeError(f"streaming must be StreamSettings or None, got {type(given).__name__}.")
-    reasons = {
-        "search must be 'auto' or 'postprocess'": settings.search == "inprocess",
-        "init must be None": settings.init is not None,
-        "model must be of 'auto', 'mlp', 'linear' and 'boosting'": settings.estimator is not None,
-        "validation must be 'auto' or 'split'": settings.validation == "cross",
-    }
-    for rule, broken in reasons.items():
-        if broken:
-            raise ValueError(
-                f"{rule} where X is a stream, got another: only rules on models of ours learn from "
-                "rows that are not all in memory. Give X as a table, or leave it at its default "
-                "(a factory as model and monotone_constraints mean search='inprocess')."
-            )
-    return StreamSettings() if given is None else given
 
 
 @final
@@ -302,7 +178,14 @@ class _FirstPass:
         )
         summary = replace(self.summary, has_names=stream.has_names)
         reader = _Reader(stream, roles, facts, self.weight.mean, self.n, settings.chunk_rows)
-        return StreamedRows(reader.read, facts, summary, reader.rows_of(self.sample.frame()))
+        return StreamedRows(
+            reader.read,
+            facts,
+            summary,
+            reader.rows_of(self.sample.frame()),
+            self.sample.places,
+            reader.read_strata,
+        )
 
 
 @final
@@ -319,17 +202,29 @@ class _Reader:
 
     def read(self) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
         """Inputs, ``group * c + label`` and weights of some rows at a time."""
+        for frame in self._frames(self.roles.columns):
+            X: Any = frame[self.roles.features]
+            X = X if self.stream.has_names else X.to_numpy()
+            yield X, self.strata(frame), self.weights(frame)
+
+    def read_strata(self) -> Iterator[np.ndarray]:
+        """``group * c + label`` of the same rows; inputs are not read."""
+        return map(self.strata, self._frames(self.roles.known))
+
+    def _frames(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Rows with weight; an error at the end where they are not those of the first pass."""
         n = 0
-        for frame in self.stream.frames(self.roles.columns, self.chunk_rows):
+        for frame in self.stream.frames(columns, self.chunk_rows):
             n += len(frame)
             if self.roles.weight is not None:
                 frame = frame[frame[self.roles.weight] > 0]
             if len(frame):
-                strata = self.groups(frame) * len(self.facts.classes) + self.labels(frame)
-                X: Any = frame[self.roles.features]
-                X = X if self.stream.has_names else X.to_numpy()
-                yield X, strata, self.weights(frame)
+                yield frame
         check_same_rows(n, self.n)
+
+    def strata(self, frame: Any) -> np.ndarray:
+        """``group * c + label``."""
+        return self.groups(frame) * len(self.facts.classes) + self.labels(frame)
 
     def labels(self, frame: Any) -> np.ndarray:
         """Codes of the classes."""

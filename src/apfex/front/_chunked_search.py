@@ -54,9 +54,16 @@ def search_stream(
 ) -> SearchResult:
     """Encode the rows of a stream, keep them in files, and search rules on these."""
     facts, fraction = streamed.facts, settings.validation_fraction
-    dealer = Dealer(facts.counts, fraction, streaming.rule_rows, settings.n_folds, seed)
+
+    def deal() -> Dealer:
+        return Dealer(facts.counts, fraction, streaming.rule_rows, settings.n_folds, seed)
+
+    dealer, sample = deal(), streamed.sample
     _check_measurable(facts, dealer.validation, settings)  # before anything is written
-    encoder = fit_encoders_to_summary(streamed.summary, streamed.sample, settings)
+    by_labels = settings.has_networks and settings.bins_for(facts.n_rows) == "tree"
+    if by_labels or settings.looks_first(facts.n_rows):
+        sample = streamed.training_sample(deal())
+    encoder = fit_encoders_to_summary(streamed.summary, sample, settings)
     rows = SpooledRows(streamed, encoder, dealer, settings.n_folds, streaming, folder)
     n = int(dealer.training.sum())
     learners = encoder.chunked_learners(settings, n, seed, folder)

@@ -83,6 +83,17 @@ class Rows:
         """Inputs of some of the rows."""
         return _safe_indexing(self.X, part)
 
+    def part(self, part: np.ndarray) -> Rows:
+        """Some of the rows."""
+        return Rows(
+            self.take(part),
+            self.y[part],
+            self.classes,
+            None if self.crossing is None else self.crossing.take(part),
+            [grouping.take(part) for grouping in self.groupings],
+            None if self.sample_weight is None else self.sample_weight[part],
+        )
+
     def training(self, part: np.ndarray, x: Tensor) -> TrainingRows:
         """Some of the rows with their inputs, to learn from."""
         codes = np.empty((len(self.groupings), len(part)), dtype=np.int64)

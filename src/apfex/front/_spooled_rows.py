@@ -89,12 +89,28 @@ class StreamedRows:
         Of the inputs.
     sample : Rows
         Some of them, or all.
+    places : int array
+        Which of all rows those of the sample are.
+    read_strata : callable
+        Gives ``group * c + label`` alone, in chunks as they come.
     """
 
     read: Callable[[], Iterator[tuple[Any, np.ndarray, np.ndarray]]]
     facts: RowFacts
     summary: TableSummary
     sample: Rows
+    places: np.ndarray
+    read_strata: Callable[[], Iterator[np.ndarray]]
+
+    def training_sample(self, dealer: Dealer) -> Rows:
+        """The rows of the sample that learn: labels of the others must not shape the inputs."""
+        start, kept = 0, []
+        for strata in self.read_strata():
+            measures = dealer.deal(strata)[0]
+            own = self.places[(self.places >= start) & (self.places < start + len(strata))]
+            kept.append(~measures[own - start])
+            start += len(strata)
+        return self.sample.part(np.flatnonzero(np.concatenate(kept)))
 
 
 @final

@@ -13,14 +13,15 @@ import numpy as np
 import pandas as pd
 
 from apfex import strategies
+from apfex.streams import StreamSettings
 
 _PLAIN = (type(None), bool, int, str)
 _STRATEGIES: dict[str, Any] = {
     name: kind
     for name, kind in vars(strategies).items()
     if name in strategies.__all__ and dataclasses.is_dataclass(kind) and hasattr(kind, "decide")
-}
-"""Those of this package, which are values with settings."""
+} | {"StreamSettings": StreamSettings}
+"""Those of this package, which are values with settings; and how a stream is fitted."""
 
 
 class _Form(NamedTuple):
@@ -39,7 +40,7 @@ def pack(value: Any, where: str = "value") -> Any:
     value : None, bool, int, float, str, bytes, Decimal, date, list, tuple, dict, numpy or pandas
         Numpy's scalars and arrays keep their types; of pandas timestamps, timedeltas, periods,
         intervals, missing values and indexes are known. Also NaN and infinities, and the
-        strategies of this package with plain settings.
+        strategies and stream settings of this package with plain settings.
     where : str
         What the value is, for messages.
 

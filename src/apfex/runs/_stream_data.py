@@ -161,8 +161,8 @@ def read_streamed(settings: ExploreSettings) -> StreamedData:
         raise RunError(f"{n:,} rows are too few: each outcome must have two rows.", found=n)
     test = int(prepared.dealer(share, settings.seed).validation.sum())
     about = RunData(
-        name=Path(source).name,
-        description=f"{printable(Path(source).name)} (read in chunks)",
+        name=_name(source),
+        description=f"{printable(_name(source))} (read in chunks)",
         path=str(Path(source).absolute()),
         sha256=hash_of_files(source),
         rows=n,
@@ -178,6 +178,11 @@ def read_streamed(settings: ExploreSettings) -> StreamedData:
         **_found(prepared, settings),
     )
     return StreamedData(prepared, settings.seed, about, share)
+
+
+def _name(source: str) -> str:
+    """Of a file or folder; a pattern says little without its folder."""
+    return "/".join(Path(source).absolute().parts[-2 if glob.has_magic(source) else -1 :])
 
 
 def _group_counts(prepared: PreparedStream) -> GroupCounts:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from apfex.streams._records import full_disk
-from apfex.streams._source import Stream, open_files
+from apfex.streams._source import Stream, open_files, without_dictionaries
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,8 +23,11 @@ def keep_batches(batches: Iterable[pa.RecordBatch], folder: Path, name: str) -> 
     import pyarrow as pa
 
     path, writer, schema = folder / "source.arrow", None, None
+    categories: set[str] = set()
     try:
-        for place, batch in enumerate(batches):
+        for place, given in enumerate(batches):
+            categories |= {one.name for one in given.schema if pa.types.is_dictionary(one.type)}
+            batch = given.cast(without_dictionaries(given.schema))
             if writer is None:
                 schema, writer = batch.schema, pa.ipc.new_file(str(path), batch.schema)
             if not batch.schema.equals(schema):
@@ -41,7 +44,13 @@ def keep_batches(batches: Iterable[pa.RecordBatch], folder: Path, name: str) -> 
     if writer is None:
         raise ValueError(f"X must have rows, got a stream without any: {name}.")
     kept = open_files(path)
-    return Stream(name, kept.columns, kept.read)
+
+    def read(columns: Sequence[str], rows: int) -> Iterator[Any]:
+        own = {name: "category" for name in columns if name in categories}
+        for frame in kept.read(columns, rows):
+            yield frame.astype(own) if own else frame
+
+    return Stream(name, kept.columns, read)
 
 
 def keep_tuples(rows: Iterable[Any], folder: Path, name: str) -> Stream:

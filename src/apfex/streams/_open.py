@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from apfex.streams._once import keep_batches, keep_data_iter, keep_tuples
-from apfex.streams._source import Stream, frame_of, is_path, open_dataset, open_files
+from apfex.streams._source import (
+    Stream,
+    frame_of,
+    is_path,
+    open_dataset,
+    open_files,
+    without_dictionaries,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +30,10 @@ if TYPE_CHECKING:
 @contextmanager
 def spool_folder(within: str | os.PathLike[str] | None = None) -> Iterator[Path]:
     """A folder for what does not fit into memory; it is removed at the end, also after an error."""
+    if within is not None and not Path(within).is_dir():
+        raise ValueError(
+            f"folder of streaming must be a folder that exists, got {os.fspath(within)!r}."
+        )
     folder = Path(tempfile.mkdtemp(prefix="apfex-stream-", dir=within))
     try:
         yield folder
@@ -111,14 +122,16 @@ def _open_function(source: Callable[[], Any], folder: Path) -> Stream:
     first = next(_batches_of(source()), None)
     if first is None:
         raise ValueError("X must have rows, got a function whose stream has none.")
+    schema = without_dictionaries(first.schema)
 
     def read(columns: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         del rows
         for place, batch in enumerate(_batches_of(source())):
-            if not batch.schema.equals(first.schema):
+            found = without_dictionaries(batch.schema)
+            if not found.equals(schema):
                 raise ValueError(
                     f"All batches of a stream must have one schema, got another in batch {place}: "
-                    f"{batch.schema.to_string()} in place of {first.schema.to_string()}."
+                    f"{found.to_string()} in place of {schema.to_string()}."
                 )
             yield frame_of(batch.select(list(columns)))
 

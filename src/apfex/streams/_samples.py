@@ -19,6 +19,8 @@ class RowSample:
         self.most, self._generator = most, np.random.default_rng(0)
         self._frames: list[Any] = []
         self._draws: list[np.ndarray] = []
+        self._places: list[np.ndarray] = []
+        self._seen = 0
         self._below = 1.0
 
     def add(self, frame: Any) -> None:
@@ -28,6 +30,8 @@ class RowSample:
         if taken.any():
             self._frames.append(frame[taken])
             self._draws.append(draws[taken])
+            self._places.append(self._seen + np.flatnonzero(taken))
+        self._seen += len(frame)
         if sum(map(len, self._draws)) > 1.25 * self.most:
             self._trim()
 
@@ -36,13 +40,21 @@ class RowSample:
         self._trim()
         return self._frames[0]
 
+    @property
+    def places(self) -> np.ndarray:
+        """Which of all rows they are."""
+        self._trim()
+        return self._places[0]
+
     def _trim(self) -> None:
         draws, frame = np.concatenate(self._draws), joined(self._frames)
+        places = np.concatenate(self._places)
         if len(draws) > self.most:
             self._below = float(np.partition(draws, self.most)[self.most])
             kept = draws < self._below
             draws, frame = draws[kept], frame[kept].reset_index(drop=True)
-        self._draws, self._frames = [draws], [frame]
+            places = places[kept]
+        self._draws, self._frames, self._places = [draws], [frame], [places]
 
 
 def joined(frames: Sequence[Any]) -> Any:

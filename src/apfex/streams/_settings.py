@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from numbers import Integral
-from pathlib import Path
 from typing import final
 
 
@@ -19,7 +18,8 @@ class StreamSettings:
     rule_rows : int
         Most training rows by which rules are fitted, learners mixed and probabilities calibrated,
         out of fold. Where there are more, groups and labels with few rows are kept whole, the
-        others are sampled, and rows count for those that they stand for.
+        others are sampled, and rows count for those that they stand for. Each takes some kilobytes
+        of memory in the search for rules.
     buffer_rows : int
         Rows that are read and mixed at a time when networks are trained.
     chunk_rows : int
@@ -46,5 +46,3 @@ class StreamSettings:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
                 raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
-        if self.folder is not None and not Path(self.folder).is_dir():
-            raise ValueError(f"folder must be a folder that exists, got {str(self.folder)!r}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -63,9 +63,35 @@ class Stream:
                 yield frame.iloc[start : start + rows].reset_index(drop=True)
 
 
-def frame_of(batch: pa.RecordBatch) -> pd.DataFrame:
-    """A record batch as a pandas frame; text becomes categories, which is quick and small."""
-    return batch.to_pandas(ignore_metadata=True, strings_to_categorical=True, split_blocks=True)
+def frame_of(batch: pa.RecordBatch, categories: Collection[str] = ()) -> pd.DataFrame:
+    """A record batch as a pandas frame; text becomes categories, which is quick and small.
+
+    So do the columns named, whatever they hold: categories of numbers are no quantities.
+    """
+    frame = batch.to_pandas(ignore_metadata=True, strings_to_categorical=True, split_blocks=True)
+    own = {name: "category" for name in frame.columns if name in categories}
+    return frame.astype(own) if own else frame
+
+
+def without_dictionaries(schema: pa.Schema) -> pa.Schema:
+    """A schema with categories of the type of their values: codes differ from file to file."""
+    import pyarrow as pa
+
+    types = [one.type.value_type if _is_category(one) else one.type for one in schema]
+    return pa.schema(list(zip(schema.names, types, strict=True)))
+
+
+def _categories(schema: pa.Schema) -> set[str]:
+    """Columns that are categories: stored so, or so in the frame of pandas that was stored."""
+    told = (schema.pandas_metadata or {}).get("columns", ())
+    named = {one["name"] for one in told if one.get("pandas_type") == "categorical"}
+    return named | {one.name for one in schema if _is_category(one)}
+
+
+def _is_category(one: pa.Field) -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_dictionary(one.type)
 
 
 def is_path(source: Any) -> bool:
@@ -101,10 +127,12 @@ def open_dataset(dataset: ds.Dataset, name: str = "the dataset") -> Stream:
     import pyarrow as pa
 
     fragments = list(dataset.get_fragments())
-    schemas = [_schema(fragment) for fragment in fragments]
+    stored = [_schema(fragment) for fragment in fragments]
+    schemas = [without_dictionaries(schema) for schema in stored]
+    categories = set().union(*map(_categories, (dataset.schema, *stored)))
     for fragment, schema in zip(fragments, schemas, strict=True):
         _check_schema(schemas[0], schema, str(getattr(fragment, "path", name)), fragments[0])
-    schema = pa.unify_schemas([dataset.schema, *schemas]).remove_metadata()
+    schema = pa.unify_schemas([without_dictionaries(dataset.schema), *schemas]).remove_metadata()
     schema = pa.schema([one for one in schema if not one.name.startswith(_INDEX)])
     repeated = sorted({one for one in schema.names if schema.names.count(one) > 1})
     if repeated:
@@ -113,7 +141,8 @@ def open_dataset(dataset: ds.Dataset, name: str = "the dataset") -> Stream:
     def read(columns: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         wanted = pa.schema([schema.field(name) for name in columns])
         for fragment in fragments:
-            yield from map(frame_of, _read_fragment(fragment, wanted, rows))
+            for batch in _read_fragment(fragment, wanted, rows):
+                yield frame_of(batch, categories)
 
     return Stream(name, tuple(schema.names), read)
 
@@ -128,7 +157,8 @@ def _read_fragment(fragment: Any, schema: pa.Schema, rows: int) -> Iterator[pa.R
 
     names = list(schema.names)
     if not isinstance(getattr(fragment, "format", None), ds.ParquetFileFormat):
-        yield from fragment.to_batches(schema=schema, columns=names, batch_size=rows)
+        for batch in fragment.to_batches(columns=names, batch_size=rows):
+            yield _with_partition(batch, {}, schema)
         return
     known = ds.get_partition_keys(fragment.partition_expression)
     stored = [name for name in names if name not in known]
