@@ -434,12 +434,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         )
         validate_data(self, opened.header(), skip_check_array=True)
         if for_dask.crosses(opened.rows.facts.n_rows):
-            table, *others = opened.in_memory()
-            return (
-                self._read_table(table, (others[0], others[1], others[2])),
-                search_front,
-                settings,
-            )
+            return self._read_table(*opened.in_memory()), search_front, settings
         return opened.rows, partial(search_partitioned_front, streaming=streaming), for_dask
 
     @property
