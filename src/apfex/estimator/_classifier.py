@@ -367,11 +367,11 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         """
         settings = read_settings(self)
         given = (y, sensitive_features, sample_weight)
-        rows: Rows | StreamedRows | PartitionedRows
         search: Callable[..., Fitted]
         with ExitStack() as until_fitted:
+            rows: Rows | StreamedRows | PartitionedRows
             if is_dask_frame(X):
-                rows, search, settings = self._open_partitions(X, given, settings)
+                rows, search, settings = self._open_dask(X, given, settings)
             elif is_stream(X):
                 rows, search = self._open_stream(X, given, settings, until_fitted)
             else:
@@ -422,11 +422,11 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             return opened.in_memory(), search_front
         return opened.rows, partial(search_streamed_front, streaming=streaming, folder=folder)
 
-    def _open_partitions(
+    def _open_dask(
         self, X: Any, given: tuple[Any, Any, Any], settings: SearchSettings
     ) -> tuple[Rows | PartitionedRows, Callable[..., Fitted], SearchSettings]:
-        """Rows on the workers of a Dask cluster, and their search; few of them in memory."""
-        streaming, of_trees = read_streaming(self.streaming, settings), settings_for_dask(settings)
+        """Rows that stay on Dask workers, their search and its settings; few rows in memory."""
+        streaming, for_dask = read_streaming(self.streaming, settings), settings_for_dask(settings)
         opened = OpenedFrame.of(
             X,
             given,
@@ -436,11 +436,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             grouping=self.grouping,
         )
         validate_data(self, opened.header(), skip_check_array=True)
-        if settings.crosses(opened.rows.facts.n_rows):
-            table, *given_there = opened.in_memory().values()
-            return self._read_table(table, tuple(given_there)), search_front, settings
-        search = partial(search_partitioned_front, streaming=streaming)
-        return opened.rows, search, of_trees
+        if for_dask.crosses(opened.rows.facts.n_rows):
+            return self._read_table(*opened.in_memory()), search_front, settings
+        return opened.rows, partial(search_partitioned_front, streaming=streaming), for_dask
 
     @property
     def front_(self) -> Front:

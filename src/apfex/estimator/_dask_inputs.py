@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from apfex.clusters import client_in_use, gather
-from apfex.estimator._stream_inputs import Roles, read_roles
 from apfex.estimator._stream_inputs import _FirstPass as FirstPass
 from apfex.estimator._stream_inputs import _Reader as Reader
 from apfex.estimator._stream_inputs import _values as column_of
+from apfex.estimator._stream_roles import Roles, read_roles
 from apfex.front import PartitionedRows, RowFacts, SearchSettings
 from apfex.streams import RowSample, Stream, StreamSettings
 
@@ -72,18 +72,17 @@ class OpenedFrame:
         """An empty table with these columns."""
         return pd.DataFrame(columns=self.names)
 
-    def in_memory(self) -> dict[str, Any]:
-        """All rows, as arguments of ``fit``."""
+    def in_memory(self) -> tuple[Any, tuple[Any, Any, Any]]:
+        """All rows: the table, and its labels, sensitive features and weights."""
         rows, roles = self.rows, self.roles
         frame = pd.concat(gather(rows.client, rows.client.compute(rows.partitions)))
         frame = frame.reset_index(drop=True)
         apart = bool(roles.sensitive) and not self.keeps_sensitive
-        return {
-            "X": frame[self.names],
-            "y": frame[roles.label],
-            "sensitive_features": frame[roles.sensitive] if apart else None,
-            "sample_weight": None if roles.weight is None else frame[roles.weight],
-        }
+        return frame[self.names], (
+            frame[roles.label],
+            frame[roles.sensitive] if apart else None,
+            None if roles.weight is None else frame[roles.weight],
+        )
 
 
 def _stream_of(X: Any) -> Stream:
@@ -173,10 +172,8 @@ def _strata(one: FirstPass, facts: RowFacts, reader: Reader) -> np.ndarray:
 
 
 def _strata_of(frame: Any, reader: Reader) -> np.ndarray:
-    """``group * c + label`` of each row."""
-    if not len(frame):
-        return np.zeros(0, dtype=np.int64)
-    return reader.groups(frame) * len(reader.facts.classes) + reader.labels(frame)
+    """``group * c + label`` of each row; there may be none."""
+    return reader.strata(frame) if len(frame) else np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)

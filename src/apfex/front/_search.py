@@ -155,10 +155,10 @@ def search_streamed_front(
 def search_partitioned_front(
     rows: PartitionedRows,
     settings: SearchSettings,
-    streaming: StreamSettings,
     features: Features,
     favorable: int,
     seed: int,
+    streaming: StreamSettings,
 ) -> Fitted:
     """Search a front of rows that lie on the workers of a Dask cluster."""
     with use_threads(settings.n_threads):
