@@ -31,7 +31,7 @@ def separator_of(line: str) -> str:
 
     Examples
     --------
-    >>> separator_of("sex;age, in years")
+    >>> separator_of("sex;race;age, in years")
     ';'
     """
     return max(_SEPARATORS, key=lambda mark: len(next(csv.reader([line], delimiter=mark))))

@@ -92,8 +92,8 @@ def is_trivial_table(rows: np.ndarray, sums: np.ndarray, squares: np.ndarray) ->
     Examples
     --------
     >>> table = np.array([[50.0, 0.0], [50.0, 0.0]])
-    >>> is_trivial_table(table, table, table)
-    array(True)
+    >>> bool(is_trivial_table(table, table, table))
+    True
     """
     sizes = torch.from_numpy(sums.sum(-1))
     known = (sizes > 0).reshape(-1, sizes.shape[-1])[0]  # labels are those of the same rows
