@@ -3,8 +3,9 @@
 One quantity grows at a time, the others stay as they are: batches of 4,096 rows with 104 inputs, a
 network of two hidden layers of 64, 4 groups, cross-entropy with dp and tpr, the switching rule in
 prediction space. ``python benchmarks/bench_scaling.py --json
-benchmarks/results/scaling/MACHINE.json`` keeps the figures, ``--plot docs/scaling.png FILE ...``
-draws kept ones. ``docs/scaling.md`` says what follows for a billion rows.
+benchmarks/results/scaling/MACHINE.json`` keeps the figures, ``--workers 1 2`` also takes the same
+steps in so many processes (gloo, one thread each), and ``--plot docs/scaling.png FILE ...`` draws.
+``docs/scaling.md`` says what follows for a billion rows.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
+import torch.distributed
+import torch.multiprocessing
 from front.machine import describe, write_figures
 from torch import nn
 
@@ -48,7 +52,7 @@ class Size:
         return sum(p.numel() for p in network(self.hidden).parameters())
 
 
-INPUTS, LEAST_ROUNDS = 104, 10
+INPUTS, LEAST_ROUNDS, WORKERS_ROWS = 104, 10, 16_384
 GROWING: dict[str, list[Size]] = {
     "rows": [Size(rows=rows) for rows in (1_024, 4_096, 16_384, 65_536, 262_144)],
     "groups": [Size(rows=65_536, groups=k) for k in (4, 64, 1_024, 10_000)],
@@ -141,6 +145,40 @@ def audits(sizes: Iterable[int] = (4, 64, 1_024, 10_000)) -> list[dict[str, floa
     return found
 
 
+def work(rank: int, size: int, place: str, out: str) -> None:
+    """What each of several workers does: steps on its part of a batch."""
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", f"file://{place}", rank=rank, world_size=size)
+    found = []
+    for whole in GROWING["parameters"]:
+        own = replace(whole, rows=WORKERS_ROWS // size)
+        step = steps_of(own, "cpu")["apfex"]
+        taken = []
+        for _ in range(LEAST_ROUNDS):
+            torch.distributed.barrier()
+            start = time.perf_counter()
+            step()
+            taken.append(time.perf_counter() - start)
+        found.append({"parameters": whole.parameters, "apfex": 1e3 * statistics.median(taken[3:])})
+    if rank == 0:
+        Path(out).write_text(json.dumps(found))
+    torch.distributed.destroy_process_group()
+
+
+def workers(sizes: Sequence[int]) -> dict[int, list[dict[str, float]]]:
+    """Milliseconds of a step on 16,384 rows that so many processes share."""
+    found = {}
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            given = (size, f"{folder}/meet", f"{folder}/out.json")
+            torch.multiprocessing.spawn(work, given, nprocs=size)
+            found[size] = json.loads(Path(given[2]).read_text())
+        for point in found[size]:
+            count, taken = int(point["parameters"]), point["apfex"]
+            print(f"{size} workers {count:>12,} parameters {taken:9.2f} ms", flush=True)
+    return found
+
+
 def draw(path: Path, records: Sequence[Path]) -> None:
     """Milliseconds of a step against each quantity, a line for each machine."""
     import matplotlib.pyplot as plt
@@ -166,6 +204,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--json", type=Path, help="file for the figures")
+    parser.add_argument("--workers", type=int, nargs="+", default=[], help="processes")
     parser.add_argument("--plot", type=Path, nargs="+", metavar="FILE", help="picture, records")
     arguments = parser.parse_args()
     if arguments.plot:
@@ -176,6 +215,7 @@ def main() -> None:
         machine = f"{torch.cuda.get_device_name()}; {machine}"
     print(machine)
     figures = {"steps": growth(arguments.device), "audits": audits()}
+    figures["workers"] = workers(arguments.workers)
     if arguments.json:
         write_figures(arguments.json, machine, figures)
 

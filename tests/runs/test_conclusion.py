@@ -44,6 +44,7 @@ def settings(**changes):
         "threads": None,
         "test_fraction": 0.25,
         "sheet": None,
+        "stream": None,
     }
     return ExploreSettings(**given | changes)
 
