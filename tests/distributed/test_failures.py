@@ -16,6 +16,7 @@ EVERYWHERE = {
     "active_on_one": "Which constraints are active (a bit for each) must be the same",
     "other_parameters": "The parameters must be the same on all workers",
     "other_settings": "Strategy, seed, window and scales (a checksum) must be the same",
+    "other_order": "inputs must be the same on all workers",
     "too_many_micro_batches": "The number of micro-batches before a step must be the same",
 }
 """What every worker is told."""
