@@ -61,6 +61,7 @@ def test_a_worker_that_dies_does_not_leave_others_waiting(ranks):
         assert one["type"] == "WorkerError"
         assert f"Worker {rank} of 3 gets no answer from another worker" in one["message"]
         assert "start all of them from the last checkpoint" in one["message"]
+        assert "has had fewer batches" in one["message"]
 
 
 @pytest.mark.slow
