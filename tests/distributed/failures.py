@@ -6,12 +6,14 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from tests.distributed.loops import N, adam, batch, network
+from tests.distributed.populations import rows
 from tests.optimizer.loops import same, snapshot
 from torch import Tensor
 
 from apfex.constraints import Constraint
 from apfex.distributed import all_sum, global_mean, share_batches
 from apfex.groups import make_groups
+from apfex.models import StackedMLP, TrainingSettings, train_population
 from apfex.objectives import CrossEntropy, FairnessLoss
 from apfex.optimizer import APFEx
 from apfex.strategies import AdaptiveWeighting, ConeProjection
@@ -125,6 +127,13 @@ def too_many_micro_batches(t: Trainer) -> None:
         t.optimizer.backward(t.losses())
 
 
+def other_order(t: Trainer) -> None:
+    table = rows(2, torch.float64)
+    table = table.take(torch.arange(len(table.y)).flip(0)) if t.rank == 1 else table
+    with share_batches(dist.group.WORLD):
+        train_population(StackedMLP(4, 1, (), 2, seed=0), table, TrainingSettings(epochs=1))
+
+
 def sharded_without_outputs(t: Trainer) -> None:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
@@ -166,6 +175,7 @@ FAILURES: dict[str, Callable[[Trainer], None]] = {
         other_parameters,
         other_settings,
         too_many_micro_batches,
+        other_order,
     )
 }
 OF_SHARDS: dict[str, Callable[[Trainer], None]] = {

@@ -16,6 +16,7 @@ EVERYWHERE = {
     "active_on_one": "Which constraints are active (a bit for each) must be the same",
     "other_parameters": "The parameters must be the same on all workers",
     "other_settings": "Strategy, seed, window and scales (a checksum) must be the same",
+    "other_order": "inputs must be the same on all workers",
     "too_many_micro_batches": "The number of micro-batches before a step must be the same",
 }
 """What every worker is told."""
@@ -60,6 +61,7 @@ def test_a_worker_that_dies_does_not_leave_others_waiting(ranks):
         assert one["type"] == "WorkerError"
         assert f"Worker {rank} of 3 gets no answer from another worker" in one["message"]
         assert "start all of them from the last checkpoint" in one["message"]
+        assert "has had fewer batches" in one["message"]
 
 
 @pytest.mark.slow

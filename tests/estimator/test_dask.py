@@ -19,6 +19,7 @@ from xgboost.callback import TrainingCallback
 
 from apfex import APFExClassifier, explore, load, make_biased
 from apfex.clusters import _dask_work
+from apfex.front import _dask_search
 
 SMALL = {
     "criteria": ("dp",),
@@ -180,6 +181,14 @@ def test_what_workers_cannot_do_is_refused(client, arguments, more, error, messa
         APFExClassifier(**SMALL | more).fit(
             split(people(50)), *arguments, sensitive_features=SENSITIVE
         )
+
+
+def test_more_groups_than_chunks_know_are_refused_before_rows_are_encoded(client, monkeypatch):
+    del client
+    monkeypatch.setattr(_dask_search, "_encode_all", None)  # would fail otherwise
+    table = people().assign(town=np.arange(900) % 17)
+    with pytest.raises(ValueError, match=r"must cross to 64 groups at most .* got 68"):
+        APFExClassifier(**SMALL).fit(split(table), "label", sensitive_features=[*SENSITIVE, "town"])
 
 
 def test_without_a_client_a_sentence_says_how_to_start_one():

@@ -261,6 +261,8 @@ def test_an_unmeetable_bound_gives_one_warning_and_the_nearest_point():
         clf = fitted(max_gap=0.0, n_members=2, epochs=2)
     assert len(caught) == 1
     assert caught[0].filename.endswith("tables.py")  # the line that called fit
+    floor = round(clf.front_[clf.point_].gaps["dp"].noise_floor, 3)
+    assert f"chance alone makes gaps of about {{'dp': {floor}}}" in str(caught[0].message)
     usable = [point for point in clf.front_ if not point.near_constant]
     assert clf.front_[clf.point_] is min(usable, key=lambda point: point.gaps["dp"].gap)
 

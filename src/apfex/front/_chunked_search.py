@@ -60,7 +60,7 @@ def search_stream(
         return Dealer(facts.counts, fraction, streaming.rule_rows, settings.n_folds, seed)
 
     dealer, sample = deal(), streamed.sample
-    _check_measurable(facts, dealer.validation, settings)  # before anything is written
+    check_measurable(facts, dealer.validation, settings)  # before anything is written
     by_labels = settings.has_networks and settings.bins_for(facts.n_rows) == "tree"
     if by_labels or settings.looks_first(facts.n_rows):
         sample = streamed.training_sample(deal())
@@ -68,7 +68,7 @@ def search_stream(
     rows = SpooledRows(streamed, encoder, dealer, settings.n_folds, streaming, folder)
     n = int(dealer.training.sum())
     learners = encoder.chunked_learners(settings, n, seed, folder)
-    return _search(rows, facts, learners, encoder, settings, seed)
+    return search_chunks(rows, facts, learners, encoder, settings, seed)
 
 
 def search_chunks(
@@ -97,18 +97,6 @@ def search_chunks(
     SearchResult
         Its candidates hold tables of decisions, which its rows read.
     """
-    _check_measurable(facts, rows.counts("validation"), settings)
-    return _search(rows, facts, learners, encoder, settings, seed)
-
-
-def _search(
-    rows: ChunkedRows,
-    facts: RowFacts,
-    learners: Sequence[ChunkedLearner],
-    encoder: TableEncoders,
-    settings: SearchSettings,
-    seed: int,
-) -> SearchResult:
     steps, done = sum(learner.steps for learner in learners), count(1)
     with progress(settings.verbose, steps, settings.figures) as show:
         fitted = [learner.fit(rows, lambda: show(next(done), [])) for learner in learners]
@@ -250,7 +238,7 @@ def _at_rate(
     return rules_at_rate(rules, q, weight / weight.sum(), rate)
 
 
-def _check_measurable(facts: RowFacts, validation: np.ndarray, settings: SearchSettings) -> None:
+def check_measurable(facts: RowFacts, validation: np.ndarray, settings: SearchSettings) -> None:
     """Refuse criteria that the validation rows cannot measure, and more groups than are known."""
     if len(facts.groups) > MOST_CELLS:
         raise ValueError(

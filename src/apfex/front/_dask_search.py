@@ -15,7 +15,7 @@ import torch
 
 from apfex.clusters import gather
 from apfex.front._candidates import SearchResult
-from apfex.front._chunked_search import search_chunks
+from apfex.front._chunked_search import check_measurable, search_chunks
 from apfex.front._dealing import Dealer
 from apfex.front._rows import Encoder, fit_encoders_to_summary
 from apfex.front._settings import SearchSettings
@@ -63,6 +63,7 @@ def search_partitions(
     facts, n_folds = rows.facts, settings.n_folds
     fraction = settings.validation_fraction
     dealer = Dealer(facts.counts, fraction, streaming.rule_rows, n_folds, seed)
+    check_measurable(facts, dealer.validation, settings)  # before workers have anything to do
     encoder = fit_encoders_to_summary(rows.streamed.summary, rows.streamed.sample, settings)
     encoded = _encode_all(rows, encoder, dealer, n_folds)
     trees = encoder.trees(settings, int(dealer.training.sum()), seed)

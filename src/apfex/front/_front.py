@@ -250,7 +250,7 @@ class Front(Sequence[Point]):
         text = (
             f"No model meets {limits} on the validation rows; predict uses the one that comes "
             f"closest: point {place} with {self[place].describe()}. Raise the limit, or look at "
-            "front_."
+            f"front_.{self._said_of_noise(place, bounds)}"
         )
         if self[place].trivial:
             text = (
@@ -259,6 +259,17 @@ class Front(Sequence[Point]):
                 f"favorable label. {self._ways_out()}"
             )
         warnings.warn(text, UnmetBoundWarning, stacklevel=4)
+
+    def _said_of_noise(self, place: int, bounds: Mapping[str, float]) -> str:
+        """Gaps above their bounds that groups of these sizes show by chance alone, if any."""
+        gaps = {name: gap for name, gap in self[place].gaps.items() if name in bounds}
+        floors = {n: round(g.noise_floor, 3) for n, g in gaps.items() if g.noise_floor > bounds[n]}
+        if not floors:
+            return ""
+        return (
+            f" Groups are so small there that chance alone makes gaps of about {floors}: more "
+            "validation rows, or fewer groups, tell more."
+        )
 
     def _ways_out(self) -> str:
         """What may help where all models are constant, that was not done already."""

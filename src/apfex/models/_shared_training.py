@@ -36,8 +36,9 @@ def meet(
     facts = {
         "rows": len(rows.y),
         "columns": rows.x.shape[1],
-        "inputs": float(rows.x.sum(dtype=torch.float64)),
-        "labels": float(rows.y.sum()),
+        "inputs": checksum(rows.x),
+        "labels": checksum(rows.y),
+        "groups": checksum(rows.codes.T),
         "members": population.n_members,
         "parameters": sum(p.numel() for p in population.parameters()),
         **settings,
@@ -49,3 +50,18 @@ def meet(
                 f"{name} must be the same on all workers, as each of them reads the whole table, "
                 f"got {told} by rank."
             )
+
+
+def checksum(values: Tensor) -> float:
+    """A number of rows [n, ...] that tells others, and another order, and hardly feels rounding.
+
+    Sizes are added up, as inputs with mean zero would cancel to nothing but rounding.
+
+    Examples
+    --------
+    >>> checksum(torch.tensor([1.0, -2.0])), checksum(torch.tensor([-2.0, 1.0]))
+    (5.0, 4.0)
+    """
+    sizes = values.abs().reshape(len(values), -1).sum(1, dtype=torch.float64)
+    places = torch.arange(1, len(sizes) + 1, dtype=torch.float64, device=sizes.device)
+    return float(places @ sizes)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 MOST_LEVELS = 200
 MOST_GROUPS = 200
-"""Cells of the crossing beyond which training takes minutes, and rates of cells say little."""
+"""Cells of the crossing beyond which a page is too long, and rates of cells say little."""
 
 
 @final
@@ -199,7 +199,8 @@ def read_and_split(settings: ExploreSettings, frame: Any = None) -> SplitData:
         raise RunError(
             f"{hint('sensitive')} makes {len(rows.groups):,} groups where its columns are "
             "combined; "
-            f"at most {MOST_GROUPS} are possible: name fewer columns, or put values together.",
+            f"a report shows at most {MOST_GROUPS}: name fewer columns, or put values together "
+            "(APFExClassifier in Python takes thousands of groups).",
             found=len(rows.groups),
         )
     fit, test = _split(rows, settings.test_fraction, settings.seed)
