@@ -382,10 +382,11 @@ def outputs_in_chunks(
     scored, found = [], []
     with torch.no_grad():
         for rows, *codes in _chunks(x, groups):
-            joint: Any = _Evaluated(model.joint(rows.to(dtype)))
-            known = RuleModel(joint, model.rule)
-            scored.append(known(rows, *codes))
-            found.append(known.label_probabilities(rows, *codes))
+            joint = model.joint(rows.to(dtype))
+            shared: Any = _Evaluated(model.joint.given(joint, *codes) if codes else joint)
+            known = RuleModel(shared, model.rule)
+            scored.append(known(rows))
+            found.append(known.label_probabilities(rows))
     scores = torch.cat(scored)
     return (scores.squeeze(1) if scores.shape[1] == 1 else scores).numpy(), torch.cat(
         found
