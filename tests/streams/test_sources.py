@@ -85,6 +85,24 @@ def test_a_column_without_values_in_one_file_is_of_any_type(folder, tmp_path):
     assert rows_of(open_stream(folder, tmp_path))["town"].isna().iloc[-1]
 
 
+def test_text_is_one_type_whoever_wrote_it(folder, tmp_path, table):
+    text = pa.array(table["town"], pa.string())
+    other = pa.Table.from_pandas(table).set_column(1, "town", text)
+    for town in (text, text.cast(pa.large_string()), text.dictionary_encode()):
+        pq.write_table(other.set_column(1, "town", town), folder / "1.parquet")
+        found = rows_of(open_stream([folder / "0.parquet", folder / "1.parquet"], tmp_path))
+        assert set(found["town"].dropna()) == {"Bern", "Basel"}
+
+
+def test_files_that_are_no_data_are_left_out_and_none_is_read_twice(folder, tmp_path, table):
+    (folder / "_temporary").mkdir()
+    for hidden in ("_temporary/0.parquet", "_1.parquet", ".2.parquet"):
+        table.to_parquet(folder / hidden)
+    files = [folder / "0.parquet", folder / "*.parquet"]
+    for source in (folder, f"{folder}/*.parquet", files):
+        assert len(rows_of(open_stream(source, tmp_path))) == len(table)
+
+
 def test_categories_stay_categories_however_they_are_coded(tmp_path):
     """Those of numbers too; a file with more levels has wider codes, which is no other type."""
     few = pd.DataFrame({"code": pd.Categorical([7, 9]), "town": pd.Categorical(["a", "b"])})
