@@ -120,8 +120,8 @@ def open_files(source: Any) -> Stream:
     paths = paths_of(source)
     form = _format_of(paths)
     partitions = {}
-    if isinstance(source, str | os.PathLike) and Path(source).expanduser().is_dir():
-        base = str(Path(source).expanduser())
+    if isinstance(source, str | os.PathLike) and paths != [Path(source).expanduser()]:
+        base = str(_base_of(Path(source).expanduser()))
         partitions = {"partitioning": "hive", "partition_base_dir": base}
     try:
         dataset = ds.dataset([str(path) for path in paths], format=form, **partitions)
@@ -254,6 +254,13 @@ def paths_of(source: Any) -> list[Path]:
     if not found:
         raise FileNotFoundError(f"No file is named like {text}.")
     return found
+
+
+def _base_of(path: Path) -> Path:
+    """A folder, or the one that a pattern begins in: below it folders may be partitions."""
+    while not path.is_dir() and path != path.parent:
+        path = path.parent
+    return path
 
 
 def _is_hidden(path: Path) -> bool:
