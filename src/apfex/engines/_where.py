@@ -66,7 +66,7 @@ def _is_value(source: EngineTable, column: Any, value: Any) -> Any:
     from ibis import IbisError
 
     if value is None or (isinstance(value, float) and value != value):
-        return source.lacks(column)
+        return source.lacks(column).ifelse(1, 0) == 1  # else DuckDB skips files by their extremes
     number = _number(value) if source.format == "csv" else None
     if number is not None and _holds_numbers(source, column):
         return number_of(column) == number  # 5 is also written 05 and 5.0
