@@ -8,6 +8,7 @@ import pytest
 
 from apfex.cli import Screen
 from apfex.runs import RunError
+from apfex.runs._errors import hint
 
 
 def raising(error):
@@ -22,6 +23,7 @@ def raising(error):
     [
         (RunError("No rows."), "Error: No rows."),
         (ValueError("n must be 1"), "Error: n must be 1"),
+        (RunError(f"In memory ({hint('stream')}).", stream=False), "In memory (--no-stream)."),
         (OSError(28, "No space left on device"), "No space left"),
         (MemoryError(), "not enough memory"),
         (KeyError("x"), "KeyError: 'x'. This should not have happened; APFEX_DEBUG=1"),
@@ -33,6 +35,12 @@ def test_errors_are_a_line_and_exit_code_two(apfex, monkeypatch, error, words):
     assert said.code == 2
     assert words in said.err
     assert len(said.err.splitlines()) == 1
+
+
+def test_a_pattern_without_quotes_is_told_of(apfex):
+    said = apfex("audit", "a.parquet", "b.parquet", "--prediction", "yhat")
+    assert said.code == 2
+    assert "(b.parquet); a pattern such as 'data/*.parquet' needs quotes" in said.err
 
 
 def test_ctrl_c_is_130(apfex, monkeypatch):

@@ -4,6 +4,7 @@ import gzip
 import sqlite3
 
 import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -37,6 +38,18 @@ def test_folders_and_globs_are_one_table(folder, name):
     opened = open_engine_table(str(folder / name) if name else folder)
     assert rows_of(opened) == WANTED
     assert set(opened.columns) == {"g", "y", "w", "month"}
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_marks_in_the_name_of_a_file_are_no_pattern(tmp_path, ending):
+    (tmp_path / "d[2]").mkdir()
+    named, others = tmp_path / "d[2]" / f"a[1].{ending}", [tmp_path / "d[2]", tmp_path / "d2"]
+    others[1].mkdir()
+    for part, path in ((FRAME, named), *((FRAME[:1], one / f"a1.{ending}") for one in others)):
+        part.to_parquet(path) if ending == "parquet" else part.to_csv(path, index=False)
+    opened = open_engine_table(named)
+    opened.check(["g", "y"])
+    assert len(rows_of(opened)) == len(FRAME)
 
 
 def test_frames_of_all_kinds_are_tables():
@@ -202,6 +215,26 @@ def test_rows_are_chosen_by_value_function_or_condition(folder):
         assert opened.fetch(where_of(opened, where)).num_rows == 2
     assert opened.fetch(where_of(opened, {"g": None})).num_rows == 1
     assert where_of(opened, None) is opened.table
+    for several in (range(5, 6), np.array([5, 7]), pd.Series([5])):
+        assert opened.fetch(where_of(opened, {"month": several})).num_rows == 2
+
+
+def test_rows_without_a_value_are_those_with_nan_and_null(tmp_path):
+    for name, last in (("a", None), ("b", 1.0)):  # b has no null, and NaN is not in its extremes
+        table = pa.table({"f": pa.array([1.0, float("nan"), last], from_pandas=False)})
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    opened = open_engine_table(tmp_path)
+    for missing in (None, float("nan"), np.float64("nan")):
+        assert opened.fetch(where_of(opened, {"f": missing})).num_rows == 3
+
+
+@pytest.mark.parametrize(("more", "rows"), [("", 3), ("x,1\n", 1)])
+def test_a_number_in_csv_is_one_however_it_is_written(tmp_path, more, rows):
+    (tmp_path / "a.csv").write_text(f"month,y\n5,0\n05,1\n6,1\n,1\n{more}")
+    (tmp_path / "b.csv").write_text("month,y\n5.0,0\n")  # as pandas writes it beside a gap
+    opened = open_engine_table(f"{tmp_path}/*.csv")
+    for month in (5, "5"):
+        assert opened.fetch(where_of(opened, {"month": month})).num_rows == rows
 
 
 @pytest.mark.parametrize(
@@ -209,6 +242,8 @@ def test_rows_are_chosen_by_value_function_or_condition(folder):
     [
         ({"mnth": 5}, "where must name a column of .*got 'mnth'; did you mean 'month'"),
         ({"month": "May"}, r"where must name a value of month \(int64\), got 'May'"),
+        ({"month": True}, r"where must name a value of month \(int64\), got True"),
+        ({"month": {"from": 5}}, r"where must name a value of month \(int64\), got \{"),
         ({"month": []}, "where must name at least one value of month, got none"),
     ],
 )

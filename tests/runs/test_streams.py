@@ -161,6 +161,7 @@ def test_many_files_are_one_table(run, tmp_path, ending):
     folder = split(frame, tmp_path / "new", ending)
     (folder / "_SUCCESS").touch()
     (folder / ".part-0.crc").touch()
+    (folder / f"_left.{ending}").touch()
     whole = run.predict(frame)
     sources = [folder, str(folder / "*[0-9]*"), str(folder / f"**/*.{ending}")]
     sources.append(sorted(folder.glob("part*")))

@@ -72,17 +72,35 @@ def test_tables_and_arrays_are_no_streams(table):
 def test_folders_of_partitions_have_their_columns(tmp_path, table):
     filled = table.fillna({"town": "none"})
     pq.write_to_dataset(pa.Table.from_pandas(filled), tmp_path / "parts", partition_cols=["town"])
-    stream = open_stream(tmp_path / "parts", tmp_path)
-    found = rows_of(stream)
-    assert found["town"].value_counts().to_dict() == filled["town"].value_counts().to_dict()
-    assert found.groupby("town")["age"].sum().to_dict() == pytest.approx(
-        filled.groupby("town")["age"].sum().to_dict()
-    )
+    for source in (tmp_path / "parts", tmp_path / "parts" / "*" / "*.parquet"):
+        found = rows_of(open_stream(source, tmp_path))
+        assert found["town"].value_counts().to_dict() == filled["town"].value_counts().to_dict()
+        assert found.groupby("town")["age"].sum().to_dict() == pytest.approx(
+            filled.groupby("town")["age"].sum().to_dict()
+        )
 
 
 def test_a_column_without_values_in_one_file_is_of_any_type(folder, tmp_path):
     pd.DataFrame({"age": [1.0], "town": [None], "y": [0]}).to_parquet(folder / "9.parquet")
     assert rows_of(open_stream(folder, tmp_path))["town"].isna().iloc[-1]
+
+
+def test_text_is_one_type_whoever_wrote_it(folder, tmp_path, table):
+    text = pa.array(table["town"], pa.string())
+    other = pa.Table.from_pandas(table).set_column(1, "town", text)
+    for town in (text, text.cast(pa.large_string()), text.dictionary_encode()):
+        pq.write_table(other.set_column(1, "town", town), folder / "1.parquet")
+        found = rows_of(open_stream([folder / "0.parquet", folder / "1.parquet"], tmp_path))
+        assert set(found["town"].dropna()) == {"Bern", "Basel"}
+
+
+def test_files_that_are_no_data_are_left_out_and_none_is_read_twice(folder, tmp_path, table):
+    (folder / "_temporary").mkdir()
+    for hidden in ("_temporary/0.parquet", "_1.parquet", ".2.parquet"):
+        table.to_parquet(folder / hidden)
+    files = [folder / "0.parquet", folder / "*.parquet"]
+    for source in (folder, f"{folder}/*.parquet", files):
+        assert len(rows_of(open_stream(source, tmp_path))) == len(table)
 
 
 def test_categories_stay_categories_however_they_are_coded(tmp_path):

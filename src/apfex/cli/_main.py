@@ -108,6 +108,8 @@ def _as_option(name: str, value: Any) -> str:
     option = f"--{name.replace('_', '-')}"
     if value is None or value is True:
         return option
+    if value is False:
+        return option.replace("--", "--no-", 1)
     if isinstance(value, dict):
         cut = ((column, ",".join(f"{at:.10g}" for at in cuts)) for column, cuts in value.items())
         value = [f"{column}={cuts}" for column, cuts in cut]
@@ -121,7 +123,10 @@ def _as_option(name: str, value: Any) -> str:
 def _usage(error: Any) -> str:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "apfex"
-    return f"{error.format_message()} (see {command} --help)"
+    said = error.format_message()
+    if "unexpected extra argument" in said:  # a shell has put the files there
+        said += "; a pattern such as 'data/*.parquet' needs quotes"
+    return f"{said} (see {command} --help)"
 
 
 def _stop(screen: Any) -> int:

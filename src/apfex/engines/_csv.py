@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -76,7 +77,7 @@ def csv_query(files: Sequence[str], headers: Sequence[Header]) -> str:
     for path, header in zip(files, headers, strict=True):
         by_header.setdefault(header, []).append(path)
     return " UNION ALL BY NAME ".join(
-        f"(SELECT * FROM read_csv({listed_sql(paths)}, delim={quoted(header.separator)}, "
+        f"(SELECT * FROM read_csv({files_sql(paths)}, delim={quoted(header.separator)}, "
         f"header=true, auto_detect=false, columns={_columns(header)}, quote='\"', escape='\"', "
         f"nullstr={listed_sql(NO_VALUE)}, allow_quoted_nulls=true, strict_mode=true))"
         for header, paths in by_header.items()
@@ -95,6 +96,17 @@ def quoted(text: str) -> str:
 def listed_sql(texts: Sequence[str]) -> str:
     """A list of text as SQL writes it."""
     return "[" + ", ".join(map(quoted, texts)) + "]"
+
+
+def files_sql(paths: Sequence[str]) -> str:
+    """Files that are meant by their very names: DuckDB takes marks in them for a pattern.
+
+    Examples
+    --------
+    >>> files_sql(["scores[1].csv"])
+    "['scores[[]1].csv']"
+    """
+    return listed_sql([re.sub(r"[*?\[]", r"[\g<0>]", path) for path in paths])
 
 
 def typed_values(texts: Sequence[str]) -> list[Any]:

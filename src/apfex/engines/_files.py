@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 from pathlib import Path
 
-from apfex.engines._csv import csv_query, listed_sql, read_header
+from apfex.engines._csv import csv_query, files_sql, listed_sql, read_header
 from apfex.plain import listed, nearest
 
 _PARQUET = (".parquet", ".pq")
@@ -57,8 +57,9 @@ def find_files(text: str) -> tuple[tuple[str, ...], str, str]:
         headers = [read_header(path) for path in files]
         _check_separators(files, [header.separator for header in headers])
         return files, format, csv_query(files, headers)
+    listed_files = listed_sql(files) if is_remote(text) else files_sql(files)
     union = ", union_by_name=true" if len(files) > 1 or is_remote(text) else ""
-    return files, format, f"SELECT * FROM read_parquet({listed_sql(files)}{union})"
+    return files, format, f"SELECT * FROM read_parquet({listed_files}{union})"
 
 
 def _in_folder(folder: Path) -> tuple[str, ...]:

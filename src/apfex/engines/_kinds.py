@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from apfex.engines._csv import listed_sql
+from apfex.engines._csv import files_sql, listed_sql
 from apfex.plain import listed
 
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT")
@@ -31,9 +31,10 @@ def check_kinds(
     names = [name for name in columns if not _is_partition(name, files[0])]
     if not names:
         return
+    is_url = "://" in files[0]  # whose marks are a pattern still
     rows = rows_of(
         "SELECT file_name, column_id, name, duckdb_type, logical_type, num_children FROM "
-        f"parquet_schema({listed_sql(files)})"
+        f"parquet_schema({listed_sql(files) if is_url else files_sql(files)})"
     )
     kinds = _by_file(sorted(rows, key=lambda row: row[:2]))
     first: dict[str, tuple[str, str]] = {}

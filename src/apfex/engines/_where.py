@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from apfex.engines._open import EngineTable
+from apfex.engines._query import number_of
+
+_EXACT = 2**53  # whole numbers below are floats, too
 
 
 def where_of(source: EngineTable, where: Any) -> Any:
@@ -15,8 +18,8 @@ def where_of(source: EngineTable, where: Any) -> Any:
     ----------
     source : EngineTable
     where : mapping, callable, expression of Ibis or None
-        A mapping from a column to its value, or to several; None is a missing value. Text is read
-        as what the column holds.
+        A mapping from a column to its value, or to several; None or NaN is a missing value. Text is
+        read as what the column holds, and a number as one where all cells of CSV are numbers.
     """
     table = source.table
     if where is None:
@@ -24,7 +27,7 @@ def where_of(source: EngineTable, where: Any) -> Any:
     if isinstance(where, Mapping):
         for name, wanted in where.items():
             column = table[source.column(name, "where")]
-            table = table.filter(_is_one_of(column, wanted, str(name)))
+            table = table.filter(_is_one_of(source, column, wanted))
         return table
     import ibis
 
@@ -45,15 +48,48 @@ def where_of(source: EngineTable, where: Any) -> Any:
         ) from error
 
 
-def _is_one_of(column: Any, wanted: Any, name: str) -> Any:
-    several = list(wanted) if isinstance(wanted, list | tuple | set | frozenset) else [wanted]
+def _is_one_of(source: EngineTable, column: Any, wanted: Any) -> Any:
+    wanted = wanted.tolist() if hasattr(wanted, "tolist") else wanted  # an array or a series
+    several = (
+        list(wanted) if isinstance(wanted, list | tuple | set | frozenset | range) else [wanted]
+    )
     if not several:
-        raise ValueError(f"where must name at least one value of {name}, got none.")
+        raise ValueError(f"where must name at least one value of {column.get_name()}, got none.")
     found = None
     for value in several:
-        one = column.isnull() if value is None else column == _as_stored(value, column.type(), name)
+        one = _is_value(source, column, value)
         found = one if found is None else found | one
     return found
+
+
+def _is_value(source: EngineTable, column: Any, value: Any) -> Any:
+    from ibis import IbisError
+
+    if value is None or (isinstance(value, float) and value != value):
+        return source.lacks(column).ifelse(1, 0) == 1  # else DuckDB skips files by their extremes
+    number = _number(value) if source.format == "csv" else None
+    if number is not None and _holds_numbers(source, column):
+        return number_of(column) == number  # 5 is also written 05 and 5.0
+    name, kind = column.get_name(), column.type()
+    try:
+        return column == _as_stored(value, kind, name)
+    except (IbisError, TypeError) as error:
+        raise ValueError(f"where must name a value of {name} ({kind}), got {value!r}.") from error
+
+
+def _number(value: Any) -> float | None:
+    """A number that is equal to no other one as a float."""
+    try:
+        number = None if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if number is not None and abs(number) < _EXACT else None
+
+
+def _holds_numbers(source: EngineTable, column: Any) -> bool:
+    """Whether every cell of CSV in a column is a number."""
+    lacking = (column.notnull() & number_of(column).isnull()).any()
+    return not source.fetch(source.table.aggregate(text=lacking))["text"][0].as_py()
 
 
 def _as_stored(value: Any, kind: Any, name: str) -> Any:

@@ -64,6 +64,7 @@ def _files_of(source: Path) -> list[Path]:
         return [source]
     found = [source] if source.is_dir() else [*map(Path, glob(str(source), recursive=True))]
     files = [file for path in found for file in (_below(path) if path.is_dir() else [path])]
+    files = [file for file in files if file.name[0] not in "._"]
     if not files:
         what = "is a folder without files" if source.is_dir() else "matches no file"
         raise RunError(f"{source} {what}; name CSV, Parquet or Arrow files.", found=source)

@@ -18,6 +18,7 @@ _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather"
 _FORMATS[".ipc"] = "ipc"
 _BUFFER = 2**16
 """Bytes of a column that are read at a time, however long a row group is."""
+_HIDDEN = (".", "_")
 _INDEX = "__index_level_"  # how pandas calls an index without a name in a file
 _CHUNK_BYTES = 2**22
 """Of a chunk, about: of wide tables fewer rows are read at a time."""
@@ -74,10 +75,14 @@ def frame_of(batch: pa.RecordBatch, categories: Collection[str] = ()) -> pd.Data
 
 
 def without_dictionaries(schema: pa.Schema) -> pa.Schema:
-    """A schema with categories of the type of their values: codes differ from file to file."""
+    """A schema with categories of the type of their values: codes differ from file to file.
+
+    Text is text, however long its offsets are: pandas and polars differ in that.
+    """
     import pyarrow as pa
 
     types = [one.type.value_type if _is_category(one) else one.type for one in schema]
+    types = [pa.large_string() if _is_text(one) else one for one in types]
     return pa.schema(list(zip(schema.names, types, strict=True)))
 
 
@@ -92,6 +97,12 @@ def _is_category(one: pa.Field) -> bool:
     import pyarrow as pa
 
     return pa.types.is_dictionary(one.type)
+
+
+def _is_text(one: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_string(one) or pa.types.is_string_view(one)
 
 
 def is_path(source: Any) -> bool:
@@ -109,8 +120,8 @@ def open_files(source: Any) -> Stream:
     paths = paths_of(source)
     form = _format_of(paths)
     partitions = {}
-    if isinstance(source, str | os.PathLike) and Path(source).expanduser().is_dir():
-        base = str(Path(source).expanduser())
+    if isinstance(source, str | os.PathLike) and paths != [Path(source).expanduser()]:
+        base = str(_base_of(Path(source).expanduser()))
         partitions = {"partitioning": "hive", "partition_base_dir": base}
     try:
         dataset = ds.dataset([str(path) for path in paths], format=form, **partitions)
@@ -220,13 +231,17 @@ def _check_schema(first: pa.Schema, found: pa.Schema, path: str, start: Any) -> 
 
 
 def paths_of(source: Any) -> list[Path]:
-    """Files of a path, a folder (searched through), a pattern or a list of these; sorted."""
+    """Files of a path, a folder (searched through), a pattern or a list of these; sorted.
+
+    Names that begin with ``.`` or ``_`` are no data: what Spark, editors and systems leave behind.
+    """
     if isinstance(source, list | tuple):
-        return [path for one in source for path in paths_of(one)]
+        return list(dict.fromkeys(path for one in source for path in paths_of(one)))
     text = os.fspath(source)
     path = Path(text).expanduser()
     if path.is_dir():
         found = sorted(p for p in path.rglob("*") if p.suffix.lower() in _FORMATS and p.is_file())
+        found = [p for p in found if not _is_hidden(p.relative_to(path))]
         if not found:
             raise FileNotFoundError(f"The folder {path} has no files that end in {_endings()}.")
         return found
@@ -235,9 +250,21 @@ def paths_of(source: Any) -> list[Path]:
     if not glob.has_magic(text):
         raise FileNotFoundError(f"There is no file {path}.")
     found = sorted(Path(one) for one in glob.glob(str(path), recursive=True))
+    found = [one for one in found if not one.name.startswith(_HIDDEN)]
     if not found:
         raise FileNotFoundError(f"No file is named like {text}.")
     return found
+
+
+def _base_of(path: Path) -> Path:
+    """A folder, or the one that a pattern begins in: below it folders may be partitions."""
+    while not path.is_dir() and path != path.parent:
+        path = path.parent
+    return path
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(_HIDDEN) for part in path.parts)
 
 
 def _format_of(paths: Sequence[Path]) -> str:
