@@ -57,7 +57,7 @@ GROWING: dict[str, list[Size]] = {
     "rows": [Size(rows=rows) for rows in (1_024, 4_096, 16_384, 65_536, 262_144)],
     "groups": [Size(rows=65_536, groups=k) for k in (4, 64, 1_024, 10_000)],
     "objectives": [Size(groupings=count) for count in (1, 2, 4, 8)],
-    "parameters": [Size(hidden=width) for width in (64, 512, 2_048, 4_096)],
+    "parameters": [Size(hidden=width) for width in (64, 256, 1_024, 2_048)],
 }
 
 
@@ -76,7 +76,9 @@ def steps_of(size: Size, device: str) -> dict[str, Callable[[], None]]:
     torch.manual_seed(0)
     x = torch.randn(size.rows, INPUTS, device=device)
     y = (torch.rand(size.rows, device=device) < 0.3).long()
-    groupings = [torch.arange(size.rows, device=device) % size.groups] * size.groupings
+    groupings = [
+        torch.randint(0, size.groups, (size.rows,), device=device) for _ in range(size.groupings)
+    ]
     losses = [FairnessLoss(rate) for _ in groupings for rate in ("dp", "tpr")]
     objectives = Objectives([CrossEntropy(), *losses])
     groups = [None, *(grouping for grouping in groupings for _ in range(2))]
@@ -194,6 +196,8 @@ def draw(path: Path, records: Sequence[Path]) -> None:
                     place, [point[name] for point in points], style, marker="o", label=label
                 )
             axis.set_xlabel(quantity)
+            axis.set_xticks(place, [f"{value:,}" for value in place], fontsize=7)
+            axis.minorticks_off()
     axes[0].set_ylabel("milliseconds of a step")
     axes[0].legend(fontsize=7)
     figure.tight_layout()
