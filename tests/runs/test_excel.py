@@ -43,7 +43,7 @@ def test_columns_have_the_type_that_all_their_values_have(tmp_path):
     assert frame["yes"].dtype == bool
     assert frame["day"][0] == datetime.date(2024, 2, 29)
     assert frame["word"].isna().tolist() == [False, True]
-    assert table.read_verbatim()["n"].tolist() == [1, None]  # and not 1.0
+    assert table.read_arrow()["n"].to_pylist() == [1, None]  # and not 1.0
 
 
 BAD = {

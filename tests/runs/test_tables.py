@@ -118,12 +118,6 @@ def test_none_is_a_name_and_na_is_missing(tmp_path):
     assert found["x"].dtype.kind == "f"
 
 
-def test_verbatim_cells_are_as_they_stand(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text('id,x\n00012,"1.50"\nNA,\n')
-    assert open_table(path).read_verbatim().values.tolist() == [["00012", "1.50"], ["NA", ""]]
-
-
 def test_a_stray_quote_inside_a_cell_is_no_open_one(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text('size,x\n5" pipe,1\nother,2\n')

@@ -113,10 +113,8 @@ def read_csv(
     dialect: Dialect,
     columns: Sequence[str],
     text: Collection[str] = (),
-    *,
-    verbatim: bool = False,
 ) -> pa.Table:
-    """Some columns; those in ``text`` are text whatever they hold; verbatim: nothing is missing.
+    """Some columns; those in ``text`` are text whatever they hold.
 
     Types are those that all values of a column have. A row with more or fewer cells than the
     header is an error: an unquoted separator would move values into the wrong column.
@@ -124,12 +122,11 @@ def read_csv(
     import pyarrow as pa
 
     check_quotes(path, dialect)
-    missing = () if verbatim else NO_VALUE
     types = {name: pa.string() for name in columns if name in text}
-    table = _parse_csv(path, dialect, columns, types, missing)
+    table = _parse_csv(path, dialect, columns, types, NO_VALUE)
     dates = {f.name: pa.string() for f in table.schema if pa.types.is_temporal(f.type)}
     if dates:  # as they stand, not as some calendar reads them
-        table = _parse_csv(path, dialect, columns, types | dates, missing)
+        table = _parse_csv(path, dialect, columns, types | dates, NO_VALUE)
     if any(pa.types.is_binary(field.type) for field in table.schema):
         raise _unreadable(path, dialect.encoding, UnicodeError())
     return table

@@ -99,11 +99,6 @@ class Table:
         wanted = list(self.columns if columns is None else columns)
         return to_pandas(self._read(wanted, text), text)
 
-    def read_verbatim(self) -> pd.DataFrame:
-        """All columns as they stand: cells of CSV are text, also the empty ones."""
-        rows = self._read(self.columns, self.columns, verbatim=True)
-        return rows.to_pandas(ignore_metadata=True, integer_object_nulls=True)
-
     def read_arrow(self) -> pa.Table:
         """All columns with their types."""
         return self._read(self.columns)
@@ -123,14 +118,12 @@ class Table:
         with self.path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
-    def _read(
-        self, columns: Sequence[str], text: Collection[str] = (), *, verbatim: bool = False
-    ) -> pa.Table:
+    def _read(self, columns: Sequence[str], text: Collection[str] = ()) -> pa.Table:
         if self.rows is not None:
             table = self.rows.select(list(columns))
         elif self.dialect:
             assert self.path is not None
-            table = read_csv(self.path, self.dialect, columns, text, verbatim=verbatim)
+            table = read_csv(self.path, self.dialect, columns, text)
         else:
             assert self.path is not None
             table = _read_stored(self.path, self.format, columns)
