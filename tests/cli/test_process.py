@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -132,6 +133,7 @@ def test_completion_of_the_shell():
 @pytest.mark.slow
 def test_the_whole_way_in_processes(table, tmp_path):
     """From a file to a front, decisions and their audit, each in a process of its own."""
+    table = shutil.copy(table, tmp_path)  # what is made of a file is put beside it
     done = run("explore", table, *COLUMNS, "--model", "linear", "--points", 3, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "apfex-people/report.html" in done.stdout

@@ -41,7 +41,7 @@ def two_workers(time_limit: None) -> Iterator[Any]:
             threads_per_worker=1,
             processes=True,
             host="127.0.0.1",
-            dashboard_address=None,  # pyright: ignore[reportArgumentType]
+            dashboard_address=":0",  # any port: others may have a cluster, too
         ) as cluster,
         Client(cluster) as client,
     ):

@@ -14,7 +14,7 @@ def client(time_limit: None) -> Iterator[Any]:
     del time_limit
     from distributed import Client
 
-    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as one:
+    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as one:
         yield one
 
 

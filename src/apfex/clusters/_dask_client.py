@@ -38,7 +38,7 @@ def start_workers(n: int) -> Iterator[Any]:
         "n_workers": n if n > 0 else max(1, cpu_count() + 1 + n),
         "threads_per_worker": 1,
         "host": "127.0.0.1",
-        "dashboard_address": None,  # nobody looks, and the port may be taken
+        "dashboard_address": "127.0.0.1:0",  # any port: the usual one may be taken
     }
     with LocalCluster(processes=True, **settings) as cluster:
         yield cluster
