@@ -10,9 +10,7 @@ import numpy as np
 import pandas as pd
 
 from apfex.clusters import client_in_use, gather
-from apfex.estimator._stream_inputs import _FirstPass as FirstPass
-from apfex.estimator._stream_inputs import _Reader as Reader
-from apfex.estimator._stream_inputs import _values as column_of
+from apfex.estimator._stream_inputs import FirstPass, Reader, column_of
 from apfex.estimator._stream_roles import Roles, read_roles
 from apfex.front import PartitionedRows, RowFacts, SearchSettings
 from apfex.streams import RowSample, Stream, StreamSettings

@@ -55,7 +55,7 @@ class OpenedStream:
         ``given`` are the labels, sensitive features and weights of ``fit``.
         """
         roles = read_roles(stream, *given, sensitive=sensitive, include_sensitive=include_sensitive)
-        first = _FirstPass(roles)
+        first = FirstPass(roles)
         for frame in stream.frames(roles.columns, settings.chunk_rows):
             first.add(frame)
         rows = first.rows(stream, grouping, settings)
@@ -85,7 +85,7 @@ class OpenedStream:
         return Rows(X, codes % c, facts.classes, crossing, groupings, weight)
 
 
-class _FirstPass:
+class FirstPass:
     """What is known of the rows read so far."""
 
     def __init__(self, roles: Roles) -> None:
@@ -149,13 +149,13 @@ class _FirstPass:
             what = "" if not self.n else f" with weight, of {self.n:,}"
             raise ValueError(f"X must have rows, got a stream of 0 rows{what}: {stream.name}.")
         keys, counts = list(self.cells), np.array(list(self.cells.values()))
-        labels = _values([key[-1] for key in keys]).to_numpy()
+        labels = column_of([key[-1] for key in keys]).to_numpy()
         check_labels(labels)
         classes, codes = encode_classes(labels)
         crossing = None
         if roles.sensitive:
             columns = {
-                name: _values([key[place] for key in keys])
+                name: column_of([key[place] for key in keys])
                 for place, name in enumerate(roles.attributes)
             }
             crossing = make_groups(columns)
@@ -177,7 +177,7 @@ class _FirstPass:
             roles.weight is not None,
         )
         summary = replace(self.summary, has_names=stream.has_names)
-        reader = _Reader(stream, roles, facts, self.weight.mean, self.n, settings.chunk_rows)
+        reader = Reader(stream, roles, facts, self.weight.mean, self.n, settings.chunk_rows)
         return StreamedRows(
             reader.read,
             facts,
@@ -190,7 +190,7 @@ class _FirstPass:
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Reader:
+class Reader:
     """Chunks of a stream as the search takes them, once all labels and groups are known."""
 
     stream: Stream
@@ -306,6 +306,6 @@ class _Weights:
         return self.total / max(1, self.n)
 
 
-def _values(values: Sequence[Any]) -> pd.Series:
+def column_of(values: Sequence[Any]) -> pd.Series:
     """Values as the column that they come from would have them."""
     return pd.Series(list(values), dtype=object).infer_objects()

@@ -192,17 +192,21 @@ class SplitData:
         return measure_front(clf, **self.rows.take(self.test, by_group=self.by_group), **limits)
 
 
+def check_group_count(found: int) -> None:
+    """Refuse more groups than a report shows."""
+    if found > MOST_GROUPS:
+        raise RunError(
+            f"{hint('sensitive')} makes {found:,} groups where its columns are combined; a report "
+            f"shows at most {MOST_GROUPS}: name fewer columns, or put values together "
+            "(APFExClassifier in Python takes thousands of groups).",
+            found=found,
+        )
+
+
 def read_and_split(settings: ExploreSettings, frame: Any = None) -> SplitData:
     """Read the data of a run, deal its rows, and look for what a user should know."""
     rows, facts = _read_source(settings, frame)
-    if len(rows.groups) > MOST_GROUPS:
-        raise RunError(
-            f"{hint('sensitive')} makes {len(rows.groups):,} groups where its columns are "
-            "combined; "
-            f"a report shows at most {MOST_GROUPS}: name fewer columns, or put values together "
-            "(APFExClassifier in Python takes thousands of groups).",
-            found=len(rows.groups),
-        )
+    check_group_count(len(rows.groups))
     fit, test = _split(rows, settings.test_fraction, settings.seed)
     fitted = rows.X.iloc[fit]
     proxies = (

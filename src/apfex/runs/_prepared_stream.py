@@ -18,7 +18,7 @@ from apfex.runs._columns import (
     read_groups,
     with_days,
 )
-from apfex.runs._data import MOST_GROUPS, MOST_LEVELS
+from apfex.runs._data import MOST_LEVELS, check_group_count
 from apfex.runs._dates import is_date
 from apfex.runs._errors import RunError, hint, named
 from apfex.runs._labels import MISSING, read_outcomes
@@ -162,12 +162,7 @@ class PreparedStream:
         counts = np.bincount(groups.codes * 2 + labels, rows, size).astype(np.int64)
         self.counts: np.ndarray = counts.reshape(-1, 2)
         self.groups = groups.take(np.arange(0))
-        if len(groups) > MOST_GROUPS:
-            raise RunError(
-                f"{hint('sensitive')} makes {len(groups):,} groups where its columns are combined; "
-                f"at most {MOST_GROUPS} are possible: name fewer columns, or put values together.",
-                found=len(groups),
-            )
+        check_group_count(len(groups))
 
     def _check_levels(self, cells: Mapping[tuple[Any, ...], int]) -> None:
         for place, name in enumerate(self.sensitive):

@@ -28,8 +28,8 @@ _SECONDS: Mapping[str, Mapping[str, float]] = {
     "SearchFair, RBF": {"adult": 2.3, "compas": 1.3, "german": 0.27, "heart": 0.14, "celeba": 7.4},
     "front": {"adult": 10, "compas": 5.1, "german": 3.2, "heart": 2.5, "celeba": 37},
 }
-"""Processor seconds of one run on one core of an Intel Xeon: means of the committed records, which
-``reproduction/tests/test_pages.py`` compares."""
+"""Processor seconds of one run on one core of an Intel Xeon with sixteen at work: means of the
+committed records, which ``reproduction/tests/test_pages.py`` compares."""
 
 
 @final
