@@ -1,7 +1,7 @@
 """Rows of a stream are dealt as those in memory are, whatever chunks they are read in."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from apfex.front._dealing import Dealer
@@ -20,6 +20,7 @@ def dealt(counts, chunks, *, fraction=0.2, rule_rows=10**6, folds=5, seed=0):
 
 @settings(max_examples=60, deadline=None)
 @given(COUNTS.filter(lambda c: len({len(r) for r in c}) == 1), st.sampled_from([0.1, 0.2, 0.5]))
+@example([[0, 2]], 0.1)  # the last of three chunks is empty
 def test_a_stratum_is_on_both_sides_and_has_its_share(counts, fraction):
     counts = np.array(counts)
     if counts.sum() < 2:

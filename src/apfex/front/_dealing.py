@@ -148,7 +148,8 @@ class Dealer:
         folds = np.zeros(len(strata), dtype=np.uint8)
         order = np.argsort(strata, kind="stable")
         found, starts = np.unique(strata[order], return_index=True)
-        for stratum, rows in zip(found, np.split(order, starts[1:]), strict=True):
+        parts = np.split(order, starts)[1:]  # before the first start there is nothing
+        for stratum, rows in zip(found, parts, strict=True):
             chosen = self._measure[stratum].deal(len(rows))
             measures[rows] = chosen
             others = rows[~chosen]
