@@ -46,8 +46,8 @@ class TestLargeTables:
     ):
         seen = []
 
-        def look(rows, learners):
-            seen.append((len(rows.x), len(learners)))
+        def look(rows, out_of_fold):
+            seen.append((len(rows.x), len(out_of_fold)))
             return gain
 
         monkeypatch.setattr(_rows, "mixture_gain", look)

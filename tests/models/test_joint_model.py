@@ -120,7 +120,8 @@ def test_every_learner_reports_its_steps():
 class TestMixture:
     def test_the_gain_is_what_others_save_beside_the_first(self):
         rows = make_rows(n=600, crossed=True)
-        linear, network = network_learners((32,), TRAINING)
+        learners = network_learners((32,), TRAINING)
+        linear, network = (learner.fit(rows, lambda: None)[1] for learner in learners)
         assert mixture_gain(rows, [linear, network]) > 0.1
         assert mixture_gain(rows, [network]) == 0
 

@@ -163,7 +163,7 @@ class _RuleRows:
         )
         if settings.group_thresholds:
             predictions = predictions.given_groups()
-        parents = [torch.from_numpy(codes).to(device) for codes in facts.parents()]
+        parents = [torch.from_numpy(codes) for codes in facts.parents()]
         aims = settings.aims(len(facts.groupings))
         return _RuleRows(
             JointFit(encoder, model, predictions, folds.to(device), aims, parents, settings, seed),

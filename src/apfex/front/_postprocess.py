@@ -153,7 +153,7 @@ class JointFit:
             predictions.given_groups() if settings.group_thresholds else predictions,
             folds,
             settings.aims(len(rows.groupings)),
-            [torch.from_numpy(parents).to(x.device) for parents in _parents(rows, many)],
+            [torch.from_numpy(parents) for parents in _parents(rows, many)],
             settings,
             seed,
         )
@@ -190,8 +190,8 @@ class JointFit:
             weight = times * shares
             losses = fixed if of_rows is None else of_rows @ (weight / weight.sum())
             assert losses is not None
-            found.append(torch.cat([losses.unsqueeze(1), gaps(times)], 1))
-        return torch.stack(found).cpu().numpy()
+            found.append(torch.cat([losses.unsqueeze(1).cpu(), gaps(times).cpu()], 1))
+        return torch.stack(found).numpy()
 
     def _resampled_gaps(
         self, decisions: Tensor, rows: ValidationRows

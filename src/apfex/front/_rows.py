@@ -411,8 +411,14 @@ def _networks_help(rows: Rows, part: np.ndarray, settings: SearchSettings) -> bo
     x = torch.from_numpy(encoders.transform(rows.take(sample)))  # a GPU takes longer for so few
     joint = replace(rows.joint(sample, x, folds, rows.cells(part)), sample_weight=None)
     *networks, trees = encoders.learners(looking, _SAMPLE, 0)
-    with use_threads(1):  # so few rows gain nothing from more
-        return mixture_gain(joint, [trees, *networks]) >= _LEAST_GAIN
+    found = [_out_of_fold(trees, joint)]
+    with use_threads(1):  # products of so few rows gain nothing from more
+        found += [_out_of_fold(network, joint) for network in networks]
+    return mixture_gain(joint, found) >= _LEAST_GAIN
+
+
+def _out_of_fold(learner: JointLearner, rows: JointRows) -> Tensor:
+    return learner.fit(rows, lambda: None)[1]
 
 
 def encode(encoder: Encoder, rows: Rows, part: np.ndarray, settings: SearchSettings) -> Tensor:

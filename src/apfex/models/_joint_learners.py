@@ -221,15 +221,22 @@ class _Growth:
         self._types, self._n_classes, self._settings = types, n_classes, settings
         self.n_folds = rows.n_folds
 
-    def learn(self, fold: int) -> tuple[Booster, list[float]]:
-        """Learn from the other folds; also return the loss of the fold after each round."""
-        data = self._matrix(quantile_matrix, self._folds != fold)
-        others = self._matrix(plain_matrix, self._folds == fold)
+    def learn(self, fold: int, n_threads: int) -> tuple[Booster, list[float]]:
+        """Learn from the other folds; also return the loss of the fold after each round.
+
+        Rows are put into bins by so many threads; trees grow on one.
+        """
+        data = self._matrix(quantile_matrix, self._folds != fold, n_threads)
+        others = self._matrix(plain_matrix, self._folds == fold, n_threads)
         return fit_booster(self._settings, self._n_classes, data, others)
 
-    def _matrix(self, make: Callable[..., DMatrix], part: np.ndarray) -> DMatrix:
+    def _matrix(self, make: Callable[..., DMatrix], part: np.ndarray, n_threads: int) -> DMatrix:
         return make(
-            self._inputs[part], self._types, label=self._target[part], weight=self._weight[part]
+            self._inputs[part],
+            self._types,
+            label=self._target[part],
+            weight=self._weight[part],
+            n_threads=n_threads,
         )
 
 
@@ -240,7 +247,8 @@ def _grow(growths: Sequence[_Growth], steps: int, on_step: Callable[[], None]) -
     """
     jobs = [(growth, fold) for growth in growths for fold in range(growth.n_folds)]
     grown: list[tuple[Booster, list[float]]] = []
-    for found in in_parallel(lambda job: job[0].learn(job[1]), jobs) if jobs else ():
+    n_threads = max(1, torch.get_num_threads() // max(1, len(jobs)))  # of each job
+    for found in in_parallel(lambda job: job[0].learn(job[1], n_threads), jobs) if jobs else ():
         for _ in range(steps * (len(grown) + 1) // len(jobs) - steps * len(grown) // len(jobs)):
             on_step()
         grown.append(found)

@@ -203,21 +203,31 @@ def mix_learners(
     return JointModel(models, weights, shape, calibration), joint
 
 
-def mixture_gain(rows: JointRows, learners: Sequence[JointLearner]) -> float:
-    """Share of the log loss of the first learner that a mixture with the others saves.
+def mixture_gain(rows: JointRows, out_of_fold: Sequence[Tensor]) -> float:
+    """Share of the log loss of a learner that its mixture with others saves.
 
-    Both are out of fold. 0: the others are of no use.
+    Parameters
+    ----------
+    rows : JointRows
+    out_of_fold : sequence of Tensor of shape [n, k * c]
+        What the learner predicts of rows that it did not learn from, and what the others do.
+
+    Returns
+    -------
+    float
+        0: the others are of no use.
 
     Examples
     --------
     >>> from apfex.models import TrainingSettings, network_learners
     >>> rows = JointRows(torch.randn(40, 3), torch.arange(40) % 4, (2, 2), torch.arange(40) % 4)
-    >>> mixture_gain(rows, network_learners((), TrainingSettings(epochs=2)))
+    >>> (learner,) = network_learners((), TrainingSettings(epochs=2))
+    >>> _, out_of_fold = learner.fit(rows, lambda: None)
+    >>> mixture_gain(rows, [out_of_fold])
     0.0
     """
-    found = [learner.fit(rows, lambda: None)[1] for learner in learners]
-    shares = _best_shares(found, rows.targets, rows.weight)
-    own = _own_probabilities(found, rows.targets)
+    shares = _best_shares(out_of_fold, rows.targets, rows.weight)
+    own = _own_probabilities(out_of_fold, rows.targets)
     mixed = torch.stack([share * part for share, part in zip(shares, own, strict=True)]).sum(0)
     weight = _as_own(rows.weight, rows.targets)
     alone, together = (

@@ -63,7 +63,9 @@ class RuleProblem:
     """Error and gaps of rules.
 
     A rule has ``k * c`` coefficients, so the gradients of all objectives are a few small products,
-    for all members together: see :meth:`measure`.
+    for all members together: see :meth:`measure`. Only what has a number for every row is on the
+    device of the predictions. All else is on the CPU, given and returned: a GPU takes longer to
+    launch an operation on a few numbers than a CPU to do it.
 
     Attributes
     ----------
@@ -132,7 +134,7 @@ class RuleProblem:
         _, k, c = predictions.probabilities.shape
         q, shares = predictions.probabilities.flatten(1), predictions.shares().unsqueeze(1)
         counted = shares * predictions.memberships(trusted_rows)
-        costs = (1 - torch.eye(c)).to(q) if costs is None else costs.to(q)
+        costs = (1 - torch.eye(c, dtype=q.dtype)) if costs is None else costs.cpu().to(q.dtype)
         # [j, c], what deciding for j spares at each label: against the worst, or the first of two
         most = costs.amax(1) if c > 2 else costs[:, 0]
         spared = most - costs.T[-1 if c == 2 else 0 :]
@@ -140,22 +142,22 @@ class RuleProblem:
         return RuleProblem(
             q=q.T.contiguous(),
             counted=counted.T.contiguous(),
-            totals=counted.sum(0).view(k, c),
-            costs=-(start @ (q * shares).T),
-            most=(q * shares).sum(0) @ most.repeat(k),
+            totals=counted.sum(0).view(k, c).cpu(),
+            costs=-(start.to(q) @ (q * shares).T),
+            most=(q * shares).sum(0).cpu() @ most.repeat(k),
             shares=shares.squeeze(1),
             start=start,
-            basis=_basis(predictions.probabilities, shares.squeeze(1)),
-            own=(torch.eye(c) if c > 2 else torch.tensor([[0.0, 1.0]])).to(q),
+            basis=_basis(predictions.probabilities, shares.squeeze(1)).cpu(),
+            own=(torch.eye(c) if c > 2 else torch.tensor([[0.0, 1.0]])).to(q.dtype),
             rates=tuple(rates),
-            parents=parents,
+            parents=[parent.cpu() for parent in parents],
             rate=selection_rate,
         )
 
     def resampled(self, times: Tensor) -> RuleProblem:
         """The problem in which each row [n] counts so many times, for :meth:`counts`."""
         counted = self.counted * times.to(self.counted)
-        return replace(self, counted=counted, totals=counted.sum(1).view_as(self.totals))
+        return replace(self, counted=counted, totals=counted.sum(1).cpu().view_as(self.totals))
 
     def rules(self, moves: Tensor) -> Tensor:
         """Coefficients [b, j, k c] of rules at the rate asked for.
@@ -173,13 +175,13 @@ class RuleProblem:
         if self.rate is None:
             return rules
         k, c = self.totals.shape
-        each = rules.unflatten(-1, (k, c))  # a constant moves all scores alike
+        each = rules.to(self.q).unflatten(-1, (k, c))  # a constant moves all scores alike
         moved = rules_at_rate(each, self.q.T.unflatten(-1, (k, c)), self.shares, self.rate)
-        return moved.flatten(2)
+        return moved.flatten(2).to(rules)
 
     def decide(self, rules: Tensor, softness: float) -> SoftDecisions:
         """Soft decisions of rules [b, j, k c]."""
-        scores = rules @ self.q  # [b, j, n]
+        scores = rules.to(self.q) @ self.q  # [b, j, n]
         hard = scores / softness
         decisions = torch.sigmoid(hard) if len(self.own) == 1 else torch.softmax(hard, 1)
         return SoftDecisions(scores, decisions, softness, self.counts(decisions))
@@ -190,7 +192,7 @@ class RuleProblem:
         In shares of all rows, at other labels and at the own one: how many are near the threshold.
         """
         steepness = _steepness(soft.decisions) / soft.softness
-        near = F.linear(steepness, self.counted).unflatten(-1, self.totals.shape)
+        near = F.linear(steepness, self.counted).cpu().unflatten(-1, self.totals.shape)
         return [self._split(near, parent) for parent in self._indices]
 
     def measure(self, soft: SoftDecisions, aggregate: Aggregate = "smooth_max") -> MeasuredRules:
@@ -200,18 +202,20 @@ class RuleProblem:
         differentiated: without gaps the exact optimum is then the more likely label.
         """
         gaps, by_target = self._gaps(soft.counts, aggregate)
-        error = self.most + (soft.decisions * self.costs).sum((1, 2))
+        error = self.most + (soft.decisions * self.costs).sum((1, 2)).cpu()
         by_error = torch.addcmul(self.costs, soft.scores, self.shares)
         slope = self._slope(soft.decisions, soft.softness)
-        gradients = [slope(by_error), *(slope(table @ self.counted) for table in by_target)]
+        worths = (table.to(self.q) @ self.counted for table in by_target)
+        gradients = [slope(worth) for worth in (by_error, *worths)]
         losses = torch.cat([error.unsqueeze(1), *gaps], 1)
-        return MeasuredRules(losses, torch.stack(gradients, 1))
+        return MeasuredRules(losses, torch.stack(gradients, 1).cpu())
 
     def _slope(self, decisions: Tensor, softness: float) -> Callable[[Tensor], Tensor]:
         """From what a decision is worth [b, j, n] to the gradient by the moves [b, j f]."""
+        basis = self.basis.to(self.q)
 
         def by_moves(steep: Tensor) -> Tensor:
-            return (F.linear(steep, self.q) @ self.basis.T / softness).flatten(1)
+            return (F.linear(steep, self.q) @ basis.T / softness).flatten(1)
 
         def of_several(worth: Tensor) -> Tensor:
             return by_moves(decisions * (worth - (decisions * worth).sum(1, keepdim=True)))
@@ -235,7 +239,7 @@ class RuleProblem:
 
         As :func:`~apfex.rates.soft_counts`, where rows belong to groups and labels in part.
         """
-        selected = F.linear(decisions, self.counted).unflatten(-1, self.totals.shape)
+        selected = F.linear(decisions, self.counted).cpu().unflatten(-1, self.totals.shape)
         found = []
         for parent, everybody in zip(self._indices, self._everybody, strict=True):
             own = self._split(selected, parent)

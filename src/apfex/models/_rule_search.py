@@ -168,7 +168,7 @@ def explore_rules(
     tensor([False,  True])
     """
     schedule, (k, c) = schedule or RuleSchedule(), problems[0].totals.shape
-    search = _Search(problems, aims.to(problems[0].q), strategies, schedule, seed, trace=trace)
+    search = _Search(problems, aims.to(problems[0].start), strategies, schedule, seed, trace=trace)
     archive = []
     for look in range(schedule.looks):
         search.look(look)
@@ -176,7 +176,9 @@ def explore_rules(
     steps = schedule.arrive + schedule.window * torch.arange(schedule.looks)
     return [
         ExploredRules(
-            torch.cat(rules), steps.repeat_interleave(aims.n_members), search.explorer.trace
+            torch.cat(rules).to(problems[0].q),
+            steps.repeat_interleave(aims.n_members),
+            search.explorer.trace,
         )
         for rules in zip(*archive, strict=True)
     ]
@@ -201,7 +203,7 @@ class _Search:
         trace: bool,
     ) -> None:
         first, p = problems[0], len(problems)
-        bounded = torch.zeros(aims.n_members, dtype=torch.bool, device=first.q.device)
+        bounded = torch.zeros(aims.n_members, dtype=torch.bool)
         bounded[aims.bounded] = True
         self._problems, self._schedule, self._traces = list(problems), schedule, trace
         self._bounded = bounded.repeat(p).nonzero().squeeze(1)
@@ -214,9 +216,11 @@ class _Search:
             copies=p,
         )
         n_weighted, n_bounded = (p * size for size in self._sizes)
-        self._moves = first.q.new_zeros(n_weighted, len(first.start), len(first.basis))
+        self._moves = first.start.new_zeros(n_weighted, len(first.start), len(first.basis))
         self._adam = Adam([self._moves], betas=(0.9, 0.99), epsilon=_LEAST_SLOPE, fused=False)
-        self._prices = Prices(first.q, (n_bounded, len(first.start)), first.rates, first.parents)
+        self._prices = Prices(
+            first.start, (n_bounded, len(first.start)), first.rates, first.parents
+        )
         self._slower = min(1.0, (4 / len(first.totals)) ** 0.5)
 
     def look(self, look: int) -> None:

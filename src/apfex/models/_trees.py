@@ -18,8 +18,8 @@ from apfex.models._tree_arrays import EnsembleArrays, check_trees, read_ensemble
 
 _T = TypeVar("_T")
 _U = TypeVar("_U")
-_MANY = 4_096
-"""Rows beyond which several threads predict."""
+_PART = 512
+"""Rows that a thread predicts at least: for fewer it waits longer for Python's lock."""
 _SMALL = 5_000
 """Below so many rows shallow trees and small steps are better."""
 _FEW_ROWS: dict[str, Any] = {
@@ -133,6 +133,7 @@ def quantile_matrix(
     *,
     label: np.ndarray | None = None,
     weight: np.ndarray | None = None,
+    n_threads: int | None = None,
 ) -> DMatrix:
     """Put inputs [n, d] into bins, to learn from; all trees share the bins."""
     return xgboost.QuantileDMatrix(
@@ -141,7 +142,7 @@ def quantile_matrix(
         weight=weight,
         feature_types=list(feature_types),
         enable_categorical=True,
-        nthread=torch.get_num_threads(),
+        nthread=n_threads or torch.get_num_threads(),
     )
 
 
@@ -151,6 +152,7 @@ def plain_matrix(
     *,
     label: np.ndarray | None = None,
     weight: np.ndarray | None = None,
+    n_threads: int | None = None,
 ) -> DMatrix:
     """Keep inputs [n, d] as they are, to predict: bins have no place for unknown categories."""
     return xgboost.DMatrix(
@@ -159,7 +161,7 @@ def plain_matrix(
         weight=weight,
         feature_types=list(feature_types),
         enable_categorical=True,
-        nthread=torch.get_num_threads(),
+        nthread=n_threads or torch.get_num_threads(),
     )
 
 
@@ -274,7 +276,8 @@ class Trees(nn.Module):
         """Return margins in the type of the inputs; no gradient flows through trees."""
         inputs = np.zeros((max(1, len(x)), x.shape[1]), dtype=np.float32)  # XGBoost needs a row
         inputs[: len(x)] = x.detach().cpu().numpy()
-        parts = np.array_split(inputs, 1 if len(x) <= _MANY else torch.get_num_threads())
+        n_parts = min(torch.get_num_threads(), len(inputs) // _PART)
+        parts = np.array_split(inputs, max(1, n_parts))
         margins = (
             [self._margins(part) for part in parts]
             if len(parts) == 1
