@@ -21,7 +21,7 @@ from apfex.front import (
     NumericColumns,
     TextAsCategories,
 )
-from apfex.persistence._modules import ModuleWriter
+from apfex.persistence._modules import ModuleWriter, UnfitArgument
 from apfex.persistence._values import pack, unpack
 from apfex.tables import TableEncoder
 
@@ -117,7 +117,7 @@ class UserModels:
         unknown = sorted(set(skops.get_untrusted_types(data=data)) - known)
         if unknown:
             itself = ", or give the fitted model itself: load(folder, init=model)"
-            raise ValueError(
+            raise UnfitArgument(
                 f"trusted must name the types of the stored {name} that are not known to be safe, "
                 f"got none of {unknown}; if you know who made the folder, use load(folder, "
                 f"trusted={sorted({*self.trusted, *unknown})})"
@@ -165,7 +165,7 @@ def _model(
         return LogitsModel(module(one["model"]), columns, str(one["class"]))
     if one["is"] == "function":
         if user.init is None:
-            raise ValueError(
+            raise UnfitArgument(
                 f"init must be given to load this folder: it was the function {one['name']}, whose "
                 "code is not stored. Use load(folder, init=function)."
             )
@@ -184,7 +184,7 @@ def _checked(init: Any, classes: np.ndarray) -> Any:
     """The model that the user gives again, if it knows the classes of the stored one."""
     known = np.asarray(getattr(init, "classes_", classes)).tolist()
     if not hasattr(init, "predict_proba") or known != classes.tolist():
-        raise ValueError(
+        raise UnfitArgument(
             f"init must be the fitted classifier that the front was made around, with the classes "
             f"{classes.tolist()}, got {type(init).__name__} with {known}."
         )
