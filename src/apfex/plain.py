@@ -124,17 +124,22 @@ def read_strict_json(data: bytes | str) -> Any:
     ValueError: the name 'gap' occurs twice in one object
     """
     text = data.decode() if isinstance(data, bytes | bytearray) else data
+    check_nesting(text)
+    return json.loads(
+        text, object_pairs_hook=_object, parse_constant=_no_number, parse_float=_finite
+    )
+
+
+def check_nesting(text: str, most: int = MOST_NESTED) -> None:
+    """Refuse JSON that is nested deeper than so many levels, before anybody builds it."""
     level = 0
     for found in _PARTS.finditer(text):
         if found[0] in "[{":
             level += 1
-            if level > MOST_NESTED:
-                raise ValueError(f"it is nested deeper than {MOST_NESTED} levels")
+            if level > most:
+                raise ValueError(f"it is nested deeper than {most} levels")
         elif found[0] in "]}":
             level -= 1
-    return json.loads(
-        text, object_pairs_hook=_object, parse_constant=_no_number, parse_float=_finite
-    )
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
