@@ -5,21 +5,43 @@ Nothing heavy is imported, as the command line prints its help with it.
 
 from __future__ import annotations
 
+import json
 import math
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import PurePath
 from typing import Any
 
 __all__: list[str] = []
 
-_JOINER = "\u200d"  # holds emoji together
+MOST_NESTED = 64
+"""Levels of JSON within each other beyond which a file is refused; ours have a dozen."""
+_PARTS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+_UNDRAWN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U000e0100-\U000e01ef]"
+)
+"""Letters and marks that nothing is drawn for; by their category they are like any other."""
+_EMOJI = "\u2190-\u2bff\U0001f000-\U0001faff"
+_HAN = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_IN_USE = re.compile(
+    f"(?<=[\u0600-\u109f\u1780-\u18af{_EMOJI}])[\u200c\u200d]|(?<=[{_EMOJI}]\ufe0f)\u200d"
+    f"|(?<=[{_EMOJI}])[\ufe0e\ufe0f]|(?<=[{_HAN}])[\ufe00-\ufe0d\U000e0100-\U000e01ef]"
+    "|(?<=[\u1820-\u18aa])[\u180b-\u180d\u180f]"
+)
+"""Joiners, and choices of a form, after signs that they are made for."""
 
 
 def printable(text: object, most: int | None = None) -> str:
-    r"""A name from data for a terminal: control characters and changes of direction are shown.
+    r"""A name from data for people: what is invisible, or turns the direction, is shown by number.
+
+    That is whatever Unicode counts as a control, a format, unassigned, or a space or line end
+    other than the plain space, and what nothing is drawn for. Joiners and choices of a form stay
+    after emoji and in scripts that need them. The pages follow the same rule.
 
     Parameters
     ----------
@@ -30,13 +52,21 @@ def printable(text: object, most: int | None = None) -> str:
 
     Examples
     --------
-    >>> print(printable("a\nb\x1b[0m"), printable("a long name", 6))
-    a\nb\x1b[0m a lon…
+    >>> print(printable("a\nb\x1b[0m"), printable("a long name", 6), printable("F\u00ad"))
+    a\nb\x1b[0m a lon… F\xad
     """
-    safe = "".join(
-        mark if mark.isprintable() or mark == _JOINER else ascii(mark)[1:-1] for mark in str(text)
-    )
+    safe = str(text)
+    if not (safe.isascii() and safe.isprintable()):
+        used = {found.start() for found in _IN_USE.finditer(safe)}
+        safe = "".join(
+            mark if place in used or _is_drawn(mark) else ascii(mark)[1:-1]
+            for place, mark in enumerate(safe)
+        )
     return safe if most is None or len(safe) <= most else safe[: most - 1] + "…"
+
+
+def _is_drawn(mark: str) -> bool:
+    return mark.isprintable() and not _UNDRAWN.match(mark)
 
 
 def told_apart(names: Iterable[object], most: int | None) -> dict[Any, str]:
@@ -77,6 +107,93 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     """
     some = ", ".join(printable(name, 40) for name in names[:most])
     return some if len(names) <= most else f"{some} and {len(names) - most:,} more"
+
+
+def read_strict_json(data: bytes | str) -> Any:
+    """The value of JSON that anybody may have written; a ValueError says why it is refused.
+
+    It must be UTF-8 without a mark, a name may occur once in an object, numbers are finite, and
+    nesting is checked before anything is built.
+
+    Examples
+    --------
+    >>> read_strict_json(b'{"gap": 0.25}')
+    {'gap': 0.25}
+    >>> read_strict_json('{"gap": 0.25, "gap": 0.5}')
+    Traceback (most recent call last):
+    ValueError: the name 'gap' occurs twice in one object
+    """
+    text = data.decode() if isinstance(data, bytes | bytearray) else data
+    check_nesting(text)
+    return json.loads(
+        text, object_pairs_hook=_object, parse_constant=_no_number, parse_float=_finite
+    )
+
+
+def check_nesting(text: str, most: int = MOST_NESTED) -> None:
+    """Refuse JSON that is nested deeper than so many levels, before anybody builds it."""
+    level = 0
+    for found in _PARTS.finditer(text):
+        if found[0] in "[{":
+            level += 1
+            if level > most:
+                raise ValueError(f"it is nested deeper than {most} levels")
+        elif found[0] in "]}":
+            level -= 1
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        name = next(name for name, n in Counter(name for name, _ in pairs).items() if n > 1)
+        raise ValueError(f"the name {printable(name, 40)!r} occurs twice in one object")
+    return found
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(f"{text} is no number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{printable(text, 40)} is beyond all numbers")
+    return number
+
+
+_KINDS: dict[str, Any] = {"str": str, "bool": bool, "int": int, "float": (int, float)}
+
+
+def check_record(kind: Any, values: Mapping[str, Any]) -> None:
+    """Refuse values that the fields of a dataclass are not made for; others are not looked at.
+
+    Parameters
+    ----------
+    kind : dataclass
+        Fields of type ``str``, ``bool``, ``int``, ``float`` and tuples of one of them are checked;
+        a scalar of numpy counts as Python's own.
+    values : mapping from names of fields to values
+
+    Examples
+    --------
+    >>> from dataclasses import make_dataclass
+    >>> check_record(make_dataclass("Point", [("error", "float")]), {"error": "low"})
+    Traceback (most recent call last):
+    ValueError: error must be float, got 'low'
+    """
+    for field in fields(kind):
+        hint = str(field.type)
+        inner = hint.removeprefix("tuple[").removesuffix(", ...]")
+        if field.name not in values or inner not in _KINDS:
+            continue
+        value = values[field.name]
+        if inner != hint and not isinstance(value, tuple):
+            raise ValueError(f"{field.name} must be {hint}, got {repr(value)[:40]}")
+        for part in value if inner != hint else (value,):
+            plain = part.item() if hasattr(part, "item") else part
+            is_odd = isinstance(plain, bool) and inner != "bool"
+            if is_odd or not isinstance(plain, _KINDS[inner]):
+                raise ValueError(f"{field.name} must be {hint}, got {repr(part)[:40]}")
 
 
 def jsonable(value: Any, *, strict: bool = False, where: str = "value") -> Any:

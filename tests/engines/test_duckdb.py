@@ -22,4 +22,4 @@ def test_a_container_without_a_limit_has_that_of_the_machine(monkeypatch, tmp_pa
     limit = tmp_path / "memory.max"
     limit.write_text("max\n")
     monkeypatch.setattr(_duckdb, "_CGROUP", (str(limit),))
-    assert _duckdb._memory() > 2**28
+    assert _duckdb.usable_memory() > 2**28

@@ -12,7 +12,7 @@ import pandas as pd
 
 from apfex.auditing._settings import AuditSettings
 from apfex.auditing._thresholds import THRESHOLDS
-from apfex.plain import jsonable
+from apfex.plain import jsonable, read_strict_json
 from apfex.rates import ConfusionCounts
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 KIND, SCHEMA_VERSION = "apfex.audit", 4
 FRAMES = ("metrics", "metric_gaps", "calibration", "gaps_within")
 """Tables that only rows can tell, so that they are stored."""
+_MOST_RATES = 5_000_000
+"""Groupings times groups; two million rates are minutes of work."""
 _COUNTS = ("count", "groups_compared", "groups")
 _NUMBERS = (
     *("value", "lower", "upper", "gap", "lowest_value", "highest_value", "lowest_rate"),
@@ -58,8 +60,8 @@ def read_json(text: str) -> Audit:
     from apfex.auditing._from_counts import audit_counts
 
     try:
-        content = json.loads(text)
-    except json.JSONDecodeError as error:
+        content = read_strict_json(text)
+    except (ValueError, TypeError) as error:
         raise ValueError(f"text must be JSON from Audit.to_json, got none: {error}.") from error
     if not isinstance(content, dict) or content.get("kind") != KIND:
         raise ValueError(f"text must be an audit (kind {KIND!r}), got something else.")
@@ -71,14 +73,23 @@ def read_json(text: str) -> Audit:
         )
     try:
         counts = ConfusionCounts.from_dict(content["counts"])
+        _check_size(counts)
         settings = AuditSettings(**content["settings"])
         notes = tuple(map(str, content["notes"]))
         thresholds = _read_thresholds(content["thresholds"])
         frames: dict[str, Any] = {name: _read_frame(content[name]) for name in FRAMES}
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
-        raise ValueError(f"text must be a whole audit, got a damaged one: {error!r}.") from error
-    found = audit_counts(counts, settings)
+        found = audit_counts(counts, settings)
+    except Exception as error:  # whoever has written it may make any of them
+        said = str(error) if isinstance(error, ValueError) else repr(error)
+        raise ValueError(f"text must be a whole audit, got a damaged one: {said}.") from error
     return replace(found, notes=notes, thresholds=thresholds, **frames)
+
+
+def _check_size(counts: ConfusionCounts) -> None:
+    """Refuse attributes whose groupings would take far more room than the file has bytes."""
+    q, k = len(counts.groups.attributes), len(counts.groups)
+    if (1 + q * (q + 1) // 2) * k > _MOST_RATES:
+        raise ValueError(f"{q:,} attributes of {k:,} groups are more than an audit can cross")
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:

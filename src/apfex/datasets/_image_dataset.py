@@ -14,6 +14,9 @@ from torch.utils.data import Dataset
 
 from apfex.groups import Groups
 
+_MOST_PIXELS = 2**25
+"""Of an image, decoded: few bytes may say that there are many more."""
+
 
 @final
 class ImageDataset(Dataset[tuple[Tensor, int, int]]):
@@ -74,8 +77,10 @@ def _decode(path: Path, size: int) -> Tensor:
     try:
         with Image.open(path) as image:
             image.draft("RGB", (size, size))  # a JPEG is decoded no larger than needed
+            if image.width * image.height > _MOST_PIXELS:
+                raise ValueError(f"it has {image.width:,} x {image.height:,} pixels")
             square = ImageOps.fit(image.convert("RGB"), (size, size), Image.Resampling.BILINEAR)
-    except (OSError, SyntaxError, ValueError) as error:
+    except Exception as error:  # a damaged or forged image fails in many ways, none of them ours
         raise OSError(
             f"{path} cannot be read as an image ({error}); download it again, or take its row out "
             "of the attribute file."

@@ -198,7 +198,7 @@ def _read_attributes(path: Path, label: str, sensitive: Sequence[str]) -> pd.Dat
     columns = [label, *sensitive]
     with path.open(encoding="ascii", errors="replace") as stream:
         announced, names = stream.readline().strip(), stream.readline().split()
-        if not announced.isdecimal():
+        if not announced.isdecimal() or len(announced) > 12:
             raise ValueError(
                 f"{path} must begin with its number of rows, as {_ATTRIBUTES} does, got "
                 f"{announced[:40]!r}."
@@ -230,7 +230,10 @@ def _read_part(path: Path, images: NDArray[np.str_], part: Part) -> NDArray[np.b
     import numpy as np
     import pandas as pd
 
-    split = pd.read_csv(path, sep=r"\s+", names=["image", "part"])
+    try:
+        split = pd.read_csv(path, sep=r"\s+", names=["image", "part"])
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{path} must have an image and its part in each row: {error}.") from error
     places = pd.Index(split["image"]).get_indexer(pd.Index(images))
     if (places < 0).any():
         lost = images[places < 0][0]

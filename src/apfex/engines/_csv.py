@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
+from apfex.engines._packed import check_gzip
 from apfex.plain import listed
 
 NO_VALUE = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "<NA>")
@@ -40,6 +41,8 @@ def separator_of(line: str) -> str:
 
 def read_header(path: str) -> Header:
     """Look at the first line of a file, and refuse one that names no columns, or one twice."""
+    if path.endswith(".gz"):
+        check_gzip(path)
     opened: Any = gzip.open if path.endswith(".gz") else open
     try:
         with opened(path, "rt", encoding="utf-8-sig", newline="") as stream:
@@ -50,8 +53,11 @@ def read_header(path: str) -> Header:
         raise ValueError(f"{path} cannot be read: {error}.") from error
     if not line.strip():
         raise ValueError(f"{path} must begin with a row of column names, got an empty line.")
-    separator = separator_of(line)
-    names = next(csv.reader([line], delimiter=separator))
+    try:
+        separator = separator_of(line)
+        names = next(csv.reader([line], delimiter=separator))
+    except csv.Error as error:
+        raise ValueError(f"{path} must begin with names of columns, got none: {error}.") from error
     columns = tuple(name or f"column {place}" for place, name in enumerate(names, start=1))
     repeated = sorted(name for name, n in Counter(columns).items() if n > 1)
     if repeated:

@@ -18,7 +18,7 @@ def connect_duckdb(path: str | None = None) -> Any:
     import ibis
 
     settings: dict[str, Any] = {
-        "memory_limit": f"{max(256, int(_SHARE * _memory() / 2**20))}MiB",
+        "memory_limit": f"{max(256, int(_SHARE * usable_memory() / 2**20))}MiB",
         "threads": _cores(),
         "temp_directory": str(Path(tempfile.gettempdir()) / f"apfex-duckdb-{os.getpid()}"),
         "preserve_insertion_order": False,
@@ -34,9 +34,14 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _memory() -> int:
-    """Bytes that this process may use, by the machine and by its container."""
+def usable_memory() -> int:
+    """Bytes that this process may use, by the machine, its container and its own limit."""
     found = []
+    with suppress(ImportError):  # not on every system
+        import resource
+
+        own = resource.getrlimit(resource.RLIMIT_AS)[0]
+        found += [own] if own != resource.RLIM_INFINITY else []
     with suppress(AttributeError, ValueError, OSError):  # not on every system
         found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     for file in _CGROUP:

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from xgboost import Booster, DMatrix
 
 from apfex.models._rows import TrainingRows
-from apfex.models._tree_arrays import EnsembleArrays, check_trees, read_ensemble
+from apfex.models._tree_arrays import EnsembleArrays, read_ensemble
+from apfex.models._tree_check import read_booster, written_again
 
 _T = TypeVar("_T")
 _U = TypeVar("_U")
@@ -295,11 +296,14 @@ class Trees(nn.Module):
 
     @staticmethod
     def from_json(data: bytes) -> Trees:
-        """Read an ensemble that ``to_json`` has written; damaged data are refused."""
-        check_trees(data)
+        """Read an ensemble that ``to_json`` has written; damaged data are refused.
+
+        XGBoost never sees the data, but what was checked of them, written again.
+        """
+        checked = written_again(read_booster(data))
         booster = xgboost.Booster()
         try:
-            booster.load_model(bytearray(data))
+            booster.load_model(checked)
         except xgboost.core.XGBoostError as error:
             reason = next(iter(str(error).splitlines()), "")
             raise ValueError(

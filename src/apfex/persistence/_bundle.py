@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -67,8 +68,8 @@ def write_bundle(
     format : int
         Number of the form of the content, to be raised when old readers would misread it.
     overwrite : bool
-        Whether a folder that is there, and holds a bundle and nothing else, is replaced. It is
-        kept until the new one is whole.
+        Whether a folder that is there, and holds a bundle of this kind and nothing else, is
+        replaced. It is kept until the new one is whole.
 
     Returns
     -------
@@ -94,7 +95,8 @@ def write_bundle(
     manifest["sha256"] = _digest_of_manifest(manifest)
     files[MANIFEST] = json.dumps(manifest, indent=2).encode()
     target = Path(folder).resolve()
-    with new_folder(target, _files_of if overwrite else None) as draft:
+    belonging = partial(_files_of, kind=kind) if overwrite else None
+    with new_folder(target, belonging) as draft:
         for name, data in files.items():
             write_synced(draft / name, data)
     return target
@@ -169,6 +171,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         what = "a file" if folder.exists() else "nothing of this name"
         raise kind(f"{str(folder)!r} must be a folder that was saved, got {what}.")
     path = folder / MANIFEST
+    _refuse_link(path)
     if not path.is_file():
         raise FileNotFoundError(
             f"{str(folder)!r} must be a folder that was saved, got one without {MANIFEST}; choose "
@@ -193,7 +196,17 @@ def _listed(folder: Path, manifest: Mapping[str, Any]) -> list[tuple[str, Mappin
     return list(files.items())
 
 
+def _refuse_link(path: Path) -> None:
+    """Refuse a link within a folder: whoever made it chose a file of the reader's computer."""
+    if path.is_symlink():
+        raise ValueError(
+            f"{str(path)!r} must be a file of the folder itself, got a link to another place; copy "
+            "the folder with the files that its links lead to (cp -rL)."
+        )
+
+
 def _read_listed(path: Path, known: Mapping[str, Any]) -> bytes:
+    _refuse_link(path)
     if not path.is_file():
         raise FileNotFoundError(
             f"{str(path)!r} is missing, so the folder is incomplete; copy or save it again."
@@ -207,9 +220,13 @@ def _read_listed(path: Path, known: Mapping[str, Any]) -> bytes:
     return data
 
 
-def _files_of(folder: Path) -> set[str]:
-    """Names of the files that belong to a bundle."""
-    return {MANIFEST, *(name for name, _ in _listed(folder, _read_manifest(folder)))}
+def _files_of(folder: Path, kind: str) -> set[str]:
+    """Names of the files that belong to a bundle of this kind; what is another is not ours."""
+    manifest = _read_manifest(folder)
+    if manifest.get("kind") != kind:
+        return set()
+    names = {MANIFEST, *(name for name, _ in _listed(folder, manifest))}
+    return {name for name in names if (folder / name).is_file()}  # a folder may hold anything
 
 
 def _describe(data: bytes) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from apfex.persistence._files import write_text_atomically
-from apfex.plain import jsonable
+from apfex.plain import jsonable, read_strict_json
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> Path:
@@ -75,23 +75,11 @@ def read_bytes(path: Path) -> bytes:
 
 
 def parse_json(data: bytes, path: Path) -> Any:
-    """The value of a JSON file; duplicate names and numbers that are none are refused."""
+    """The value of a JSON file; see :func:`apfex.plain.read_strict_json`."""
     try:
-        return json.loads(data, object_pairs_hook=_object, parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else error
+        return read_strict_json(data)
+    except ValueError as error:
         raise ValueError(
-            f"{str(path)!r} must be JSON, got something else ({reason}); it may be damaged or cut "
+            f"{str(path)!r} must be JSON, got something else ({error}); it may be damaged or cut "
             "off: copy or write it again."
         ) from error
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a name occurs twice in one object")
-    return found
-
-
-def _no_number(text: str) -> Any:
-    raise ValueError(f"{text} is no number")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import math
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import Any, final
+from typing import IO, Any, final
 
 import numpy as np
 from torch import nn
 
+from apfex.engines import check_zip
 from apfex.front import (
     EstimatorModel,
     FunctionModel,
@@ -21,10 +25,13 @@ from apfex.front import (
     NumericColumns,
     TextAsCategories,
 )
-from apfex.persistence._modules import ModuleWriter
+from apfex.persistence._modules import ModuleWriter, UnfitArgument
 from apfex.persistence._values import pack, unpack
+from apfex.plain import check_nesting
 from apfex.tables import TableEncoder
 
+_MOST_NESTED = 256
+"""Levels of a classifier's own parts; pipelines of ensembles have a few dozen."""
 _HARMLESS = ("collections.OrderedDict", "numpy.dtype")
 """Types without a behaviour of their own, which skops leaves to its callers."""
 
@@ -114,16 +121,42 @@ class UserModels:
         """A classifier from its file, if all its types are trusted."""
         skops = _import_skops(f"load needs skops to read a {name}")
         known = {*self.trusted, *_HARMLESS}
-        unknown = sorted(set(skops.get_untrusted_types(data=data)) - known)
+        _check_archive(name, data)
+        try:
+            unknown = sorted(set(skops.get_untrusted_types(data=data)) - known)
+        except Exception as error:  # a damaged or forged archive fails in many ways
+            raise ValueError(f"the stored {name} cannot be read by skops: {error}") from error
         if unknown:
             itself = ", or give the fitted model itself: load(folder, init=model)"
-            raise ValueError(
+            raise UnfitArgument(
                 f"trusted must name the types of the stored {name} that are not known to be safe, "
                 f"got none of {unknown}; if you know who made the folder, use load(folder, "
                 f"trusted={sorted({*self.trusted, *unknown})})"
                 f"{itself if argument == 'init' else ''}."
             )
         return skops.loads(data, trusted=sorted(known))
+
+
+def _check_archive(name: str, data: bytes) -> None:
+    """Refuse what would take far more memory than the archive: its parts, and arrays in them."""
+    check_zip(name, data)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for part in archive.infolist():
+            if part.filename.endswith(".json"):
+                check_nesting(archive.read(part).decode(), _MOST_NESTED)
+            elif part.filename.endswith(".npy"):
+                with archive.open(part) as stream:
+                    _check_array(stream, part.file_size)
+
+
+def _check_array(stream: IO[bytes], size: int) -> None:
+    """Refuse an array that says it is larger than its file: room is made for it first."""
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0
+    read = read if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(stream)
+    if math.prod(shape) * dtype.itemsize > size:
+        raise ValueError(f"an array of shape {shape} is stored in {size:,} bytes")
 
 
 def models_from_dict(
@@ -165,7 +198,7 @@ def _model(
         return LogitsModel(module(one["model"]), columns, str(one["class"]))
     if one["is"] == "function":
         if user.init is None:
-            raise ValueError(
+            raise UnfitArgument(
                 f"init must be given to load this folder: it was the function {one['name']}, whose "
                 "code is not stored. Use load(folder, init=function)."
             )
@@ -184,7 +217,7 @@ def _checked(init: Any, classes: np.ndarray) -> Any:
     """The model that the user gives again, if it knows the classes of the stored one."""
     known = np.asarray(getattr(init, "classes_", classes)).tolist()
     if not hasattr(init, "predict_proba") or known != classes.tolist():
-        raise ValueError(
+        raise UnfitArgument(
             f"init must be the fitted classifier that the front was made around, with the classes "
             f"{classes.tolist()}, got {type(init).__name__} with {known}."
         )

@@ -25,15 +25,24 @@ from apfex.groups import Groups
 from apfex.metrics import GapInterval
 from apfex.persistence._bundle import Bundle, read_bundle
 from apfex.persistence._label_models import UserModels, models_from_dict
-from apfex.persistence._modules import UserModules, build_modules, check_calibration
+from apfex.persistence._modules import (
+    UnfitArgument,
+    UserModules,
+    build_modules,
+    check_calibration,
+)
 from apfex.persistence._save import FORMAT, KIND, StoredModel
 from apfex.persistence._values import unpack, unpack_arguments
+from apfex.plain import check_record
 from apfex.rates import ConfusionCounts
 from apfex.tables import TableEncoder
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_MOST_COLUMNS, _MOST_LEFT_OUT = 2**20, 1_000
+_MOST_STEPS, _MOST_STEPS_IN_ALL, _MOST_LEVELS = 10_000, 1_000_000, 32
+"""Of a module that is made of others: one that occurs twice is computed twice."""
 _DTYPES = {"float64": torch.float64, "float32": torch.float32}
 _FAMILIES = {"networks", "trees"}
 _PARTS = ("joint", "models", "model", "label", "group", "parts")
@@ -86,8 +95,10 @@ def load_model(
     bundle = read_bundle(folder, kind=KIND, format=FORMAT, oldest=FORMAT)
     try:
         return _model(bundle, modules, UserModels(init, trusted))
-    except (CorruptModelError, KeyError, IndexError, AttributeError, TypeError) as error:
-        why = str(error) if isinstance(error, CorruptModelError) else repr(error)
+    except (UnfitArgument, ImportError):
+        raise
+    except Exception as error:  # whoever has written it may make any of them
+        why = str(error) if isinstance(error, ValueError) else repr(error)[:200]
         raise CorruptModelError(
             f"{str(folder)!r} must hold a whole classifier, got one that cannot be put together "
             f"(content.json: {why}); save it again."
@@ -99,17 +110,19 @@ def _model(bundle: Bundle, user_modules: UserModules, user_models: UserModels) -
     _check_places(content)
     classes = _unpack(content["classes"])
     _check_classes(classes)
-    stored = content["features"]
-    names, left_out = _unpack(stored["names"]), _unpack(stored["left_out"])
-    features = Features(int(stored["n"]), names, tuple(left_out))
-    modules = build_modules(content["modules"], bundle.arrays, bundle.files, user_modules)
+    features = _features(content["features"])
+    parts = content["modules"], bundle.arrays, bundle.files
+    modules = build_modules(*parts, user_modules, len(classes))
     encoder = _encoder(content["encoder"], features)
     if content["encoder"]["is"] == "models":
         found = content["encoder"], classes, bundle.files, modules.__getitem__
         encoder = ModelEncoder(_tables(encoder), **models_from_dict(*found, user_models))
     _check_columns(features, encoder)
     counted = _unpack(content["counted"])
-    points = [_point(one, counted, modules[one["module"]]) for one in content["points"]]
+    points: list[Point] = []
+    for one in content["points"]:
+        groups = points[0].counts.groups if points else None  # those of all
+        points.append(_point(one, counted, modules[one["module"]], groups))
     for point in points:
         check_calibration(point.calibration, len(classes))
     favorable = _unpack(content["favorable_label"])
@@ -132,6 +145,18 @@ def _model(bundle: Bundle, user_modules: UserModules, user_models: UserModels) -
         _check_scores(fitted)
     arguments = _unpack(content["arguments"], unpack_arguments)
     return StoredModel(fitted, content["point"], arguments)
+
+
+def _features(stored: Mapping[str, Any]) -> Features:
+    """Columns; numbers of them that are backed by nothing are refused before they are counted."""
+    n, names, left_out = stored["n"], _unpack(stored["names"]), _unpack(stored["left_out"])
+    if type(n) is not int or not 0 < n <= _MOST_COLUMNS:
+        raise CorruptModelError(f"it has {n!r} columns, not 1 to {_MOST_COLUMNS:,}")
+    if names is not None and (not isinstance(names, np.ndarray) or names.shape != (n,)):
+        raise CorruptModelError(f"it names {np.size(names)} columns and has {n}")
+    if not isinstance(left_out, tuple) or len(left_out) > min(n, _MOST_LEFT_OUT):
+        raise CorruptModelError(f"it leaves out {len(left_out)} of {n} columns")
+    return Features(n, names, left_out)
 
 
 def _encoder(stored: Mapping[str, Any], features: Features) -> Encoder:
@@ -194,25 +219,43 @@ def _groups(stored: Mapping[str, Any]) -> Groups:
         raise CorruptModelError(f"its groups cannot be read: {error}") from error
 
 
-def _point(stored: Mapping[str, Any], counted: Mapping[str, Any], module: Any) -> Point:
+def _point(
+    stored: Mapping[str, Any], counted: Mapping[str, Any], module: Any, groups: Groups | None
+) -> Point:
     figures = {name: _unpack(value) for name, value in stored["figures"].items()}
-    gaps = {name: GapInterval(**_unpack(gap)) for name, gap in stored["gaps"].items()}
-    counts = _unpack(stored["counts"], lambda packed: _counts({**counted, **unpack(packed)}))
+    check_record(Point, figures)
+    if not all(isinstance(one, tuple) for one in figures["groupings"]):
+        raise CorruptModelError(f"its groupings are {figures['groupings']!r}, not attributes")
+    gaps = {}
+    for name, gap in stored["gaps"].items():
+        check_record(GapInterval, found := _unpack(gap))
+        gaps[name] = GapInterval(**found)
+    counts = _unpack(
+        stored["counts"],
+        lambda packed: ConfusionCounts.from_dict({**counted, **unpack(packed)}, groups),
+    )
     return Point(**figures, gaps=gaps, module=module, counts=counts)
-
-
-def _counts(stored: Mapping[str, Any]) -> ConfusionCounts:
-    return ConfusionCounts.from_dict(stored)
 
 
 def _check_places(content: Mapping[str, Any]) -> None:
     """Refuse places that Python would count from the end, and parts that come later."""
     modules, points = content["modules"], content["points"]
+    steps, levels = [], []
     for here, one in enumerate(modules):
-        for place in _places(one):
+        parts = list(_places(one))
+        for place in parts:
             _check_place(place, here, f"module {here} is made of module")
+        steps.append(1 + sum(steps[place] for place in parts))
+        levels.append(1 + max((levels[place] for place in parts), default=0))
+        if steps[-1] > _MOST_STEPS or levels[-1] > _MOST_LEVELS:
+            raise CorruptModelError(
+                f"module {here} takes {steps[-1]:,} steps in {levels[-1]} levels, more than "
+                f"{_MOST_STEPS:,} in {_MOST_LEVELS}"
+            )
     for here, point in enumerate(points):
         _check_place(point["module"], len(modules), f"point {here} is module")
+    if sum(steps[point["module"]] for point in points) > _MOST_STEPS_IN_ALL:
+        raise CorruptModelError(f"its points take more than {_MOST_STEPS_IN_ALL:,} steps")
     for one in content["encoder"].get("models", []):
         for place in _places(one):
             _check_place(place, len(modules), "a model of the label is module")
@@ -241,15 +284,12 @@ def _check_classes(classes: Any) -> None:
 
 def _check_columns(features: Features, encoder: Encoder) -> None:
     """Refuse an encoder of other columns than those of the table."""
-    n, names = features.n, features.names
-    if names is not None and np.shape(names) != (n,):
-        raise CorruptModelError(f"it names {np.size(names)} columns and has {n}")
     tables = encoder.table if isinstance(encoder, ModelEncoder) else encoder
     if isinstance(tables, TableEncoders):
         families = tables.encoders.keys()
         if not families or not families <= _FAMILIES:
             raise CorruptModelError(f"its encoders are {list(families)}, not networks, trees")
-    wanted = n - len(features.left_out)
+    wanted = features.n - len(features.left_out)
     for width in encoder.n_columns - {wanted}:
         raise CorruptModelError(f"its encoder takes {width} columns, its features are {wanted}")
 
@@ -257,7 +297,8 @@ def _check_columns(features: Features, encoder: Encoder) -> None:
 def _check_scores(fitted: Fitted) -> None:
     """Let every point score two rows of zeros: widths of inputs and outputs must agree."""
     rows = torch.zeros(2, fitted.encoder.n_inputs, dtype=fitted.front.dtype)
-    groups = () if fitted.groups is None else (torch.zeros(2, dtype=torch.int64),)
+    known = fitted.groups
+    groups = () if known is None else (torch.tensor([0, len(known) - 1]),)
     c = len(fitted.classes)
     for place, point in enumerate(fitted.front):
         try:

@@ -38,7 +38,9 @@ LAYERS: dict[type[nn.Module], tuple[str, ...]] = {
     nn.Tanh: (),
 }
 """Layers of torch that are known by their arguments; others are a user's own."""
+_GROUPS = (Trees, GroupingsModel)
 _NAMES = {kind.__name__: kind for kind in LAYERS}
+_MOST_GROUPS = _MOST_COLUMNS = 2**20
 _ROWS = 4
 _ANSWER = ".answer"
 """Among the arrays; names of parameters do not begin with a dot."""
@@ -54,6 +56,10 @@ def is_known(module: nn.Module) -> bool:
     if type(module) is nn.Sequential:
         return all(is_known(part) for part in module)
     return type(module) in LAYERS and module.state_dict().keys() <= _ARRAYS
+
+
+class UnfitArgument(ValueError):
+    """What a user gave to load a folder, or did not give, is the matter; not the folder."""
 
 
 @final
@@ -150,13 +156,26 @@ def build_modules(
     arrays: Mapping[str, Tensor],
     files: Mapping[str, bytes],
     own: UserModules,
+    n_classes: int,
 ) -> list[nn.Module]:
     """Modules that :class:`ModuleWriter` has described, in evaluation mode."""
     built: list[nn.Module] = []
     for one in described:
         taken = {name: arrays[key] for name, key in one.get("arrays", {}).items()}
+        check_finite(taken, is_own=one["is"] == "own")
+        if "shape" in one:
+            _check_shape(one["shape"], n_classes)
         built.append(_build(one, built.__getitem__, taken, files, own).eval())
     return built
+
+
+def check_finite(arrays: Mapping[str, Tensor], *, is_own: bool) -> None:
+    """Refuse numbers that no model learns; a user's own may have infinities, as a mask does."""
+    for name, array in arrays.items():
+        if array.is_floating_point() or array.is_complex():
+            odd = array.isnan().any() if is_own else not array.isfinite().all()
+            if odd:
+                raise KeyError(f"{name} of a model must be finite, and other numbers are stored")
 
 
 def _build(
@@ -168,28 +187,29 @@ def _build(
 ) -> nn.Module:
     kind = one["is"]
     if kind == "rule":
-        return RuleModel(part(one["joint"]), arrays["rule"])
+        return RuleModel(_of(JointModel, part(one["joint"])), arrays["rule"])
     if kind == "joint model":
         models = [part(place) for place in one["models"]]
         shape = _pair(one["shape"])
         check_calibration(one["calibration"], shape[1])
         cells = _cells(arrays.get("cells"), shape[0])
-        return JointModel(models, one["weights"], shape, one["calibration"], cells)
+        weights = _weights(one["weights"], len(models))
+        return JointModel(models, weights, shape, one["calibration"], cells)
     if kind == "groupings":
         models = [part(place) for place in one["models"]]
         return GroupingsModel(models, [int(size) for size in one["sizes"]])
     if kind == "columns":
         return ColumnsModel(part(one["model"]), int(one["start"]), int(one["stop"]))
     if kind == "joint trees":
-        group = None if one["group"] is None else part(one["group"])
-        return JointTrees(part(one["label"]), group, _pair(one["shape"]))
+        group = None if one["group"] is None else _of(_GROUPS, part(one["group"]))
+        return JointTrees(_of(Trees, part(one["label"])), group, _pair(one["shape"]))
     if kind == "label columns":
-        group = None if one["group"] is None else part(one["group"])
+        group = None if one["group"] is None else _of(_GROUPS, part(one["group"]))
         start, width = int(one["start"]), int(one["n_features"])
         return LabelColumnsModel(start, group, width, _pair(one["shape"]), str(one["kind"]))
     if kind == "init":
         decided = None if one["decided"] is None else int(one["decided"])
-        return InitModel(part(one["joint"]), int(one["start"]), decided)
+        return InitModel(_of(JointModel, part(one["joint"])), int(one["start"]), decided)
     if kind == "boosted":
         return BoostedModel(*(part(place) for place in one["parts"]))
     if kind == "trees":
@@ -201,6 +221,21 @@ def _build(
     if kind != "layer":
         raise KeyError(f"no module is {kind!r}")
     return _layer(one, arrays)
+
+
+def _of(kind: Any, module: nn.Module) -> Any:
+    """A part, if it is of the kind that its place is for."""
+    if not isinstance(module, kind):
+        raise KeyError(f"a part of a model must be {kind}, and a {type(module).__name__} is stored")
+    return module
+
+
+def _weights(stored: Sequence[float], n_models: int) -> Sequence[float]:
+    """Shares of models, if each has one."""
+    is_share = [type(one) in (int, float) and 0 <= one <= 1 for one in stored]
+    if not all(is_share) or len(is_share) != n_models or not n_models:
+        raise KeyError(f"{n_models} models must have a share each, and {stored!r} are stored")
+    return stored
 
 
 def _cells(cells: Tensor | None, n_groups: int) -> Tensor | None:
@@ -217,8 +252,6 @@ def _cells(cells: Tensor | None, n_groups: int) -> Tensor | None:
 def _layer(one: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> nn.Module:
     kind = _NAMES[one["type"]]
     given = {name: one["given"][name] for name in LAYERS[kind]}
-    if not arrays:
-        return kind(**given)
     with torch.device("meta"):  # shapes alone: the numbers come from the file
         layer = kind(**given)
     try:
@@ -234,6 +267,13 @@ def check_calibration(stored: Any, n_classes: int) -> None:
         return
     if len(stored) != 1 + n_classes or not all(math.isfinite(number) for number in stored):
         raise KeyError(f"a calibration has {1 + n_classes} finite numbers, not {stored!r}")
+
+
+def _check_shape(shape: Sequence[int], n_classes: int) -> None:
+    """Refuse a shape that says other classes: outputs are computed for each of them."""
+    k, c = shape
+    if type(k) is not int or not 1 <= k <= _MOST_GROUPS or c != n_classes:
+        raise KeyError(f"a model of {n_classes} classes has the shape {shape}")
 
 
 def _pair(shape: Sequence[int]) -> tuple[int, int]:
@@ -277,13 +317,16 @@ class UserModules:
 
     def build(self, described: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> nn.Module:
         """A module that computes what the stored one did."""
+        for name in ("n_features", "n_outputs"):
+            if type(described[name]) is not int or not 0 < described[name] <= _MOST_COLUMNS:
+                raise KeyError(f"{name} of a module is {described[name]!r}")
         module = self._make(described)
         values = dict(arrays)
         answer = values.pop(_ANSWER, None)
         self._fill(module, values, described["class"])
         found = None if answer is None else _answer(module, int(described["n_features"]))
         if answer is not None and not _agree(found, answer):
-            raise ValueError(
+            raise UnfitArgument(
                 f"model must make modules that compute what the stored {described['class']} did, "
                 "got one with the same parameters and other outputs; give the factory that the "
                 "classifier was fitted with."
@@ -292,7 +335,7 @@ class UserModules:
 
     def _make(self, described: Mapping[str, Any]) -> nn.Module:
         if self._factory is None:
-            raise ValueError(
+            raise UnfitArgument(
                 f"model must be given to load this folder: its modules are of the class "
                 f"{described['class']}, whose code is not stored. Use load(folder, model=factory), "
                 "with a factory (n_features, n_outputs) -> nn.Module, or a module like them."
@@ -303,7 +346,7 @@ class UserModules:
             made: Any = self._factory if given else self._factory(*shape)
             return copy.deepcopy(made).cpu().eval()
         except Exception as error:
-            raise ValueError(
+            raise UnfitArgument(
                 f"model must make an nn.Module of {shape}, got one that fails ({error})."
             ) from error
 
@@ -315,7 +358,7 @@ class UserModules:
             odd = sorted(
                 key for key in shapes.keys() | stored.keys() if shapes.get(key) != stored.get(key)
             )
-            raise ValueError(
+            raise UnfitArgument(
                 f"model must make modules like the stored {name}, got one whose {odd[0]!r} has "
                 f"shape {shapes.get(odd[0])} where {stored.get(odd[0])} is stored; give the "
                 "factory that the classifier was fitted with."

@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import math
+import re
+import reprlib
+import zoneinfo
 from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple, NoReturn, cast, final
@@ -16,6 +19,15 @@ from apfex import strategies
 from apfex.streams import StreamSettings
 
 _PLAIN = (type(None), bool, int, str)
+_MOST_LEVELS = 12
+"""Of lists within each other; each takes several in JSON, whose readers have a limit too."""
+_SPARE_BYTES = 2**24
+"""A type of text has room for its longest word in each place: few bytes could ask for much."""
+_DAMAGES = (
+    *(KeyError, IndexError, TypeError, ValueError, AttributeError),
+    *(OverflowError, MemoryError, ArithmeticError),
+)
+"""What forged values make of builders that are not ours."""
 _STRATEGIES: dict[str, Any] = {
     name: kind
     for name, kind in vars(strategies).items()
@@ -32,7 +44,7 @@ class _Form(NamedTuple):
     read: Callable[[Any], Any]
 
 
-def pack(value: Any, where: str = "value") -> Any:
+def pack(value: Any, where: str = "value", level: int = 0) -> Any:
     """Turn a value into what JSON can hold, so that :func:`unpack` gives it back exactly.
 
     Parameters
@@ -43,6 +55,8 @@ def pack(value: Any, where: str = "value") -> Any:
         strategies and stream settings of this package with plain settings.
     where : str
         What the value is, for messages.
+    level : int
+        How deep it is within others.
 
     Returns
     -------
@@ -63,12 +77,20 @@ def pack(value: Any, where: str = "value") -> Any:
     """
     if type(value) in _PLAIN or (type(value) is float and math.isfinite(value)):
         return value
+    if level > _MOST_LEVELS:
+        raise TypeError(
+            f"{where.split('[')[0]} must have at most {_MOST_LEVELS} lists within each other to be "
+            "stored, got more."
+        )
     if type(value) is list:
-        return [pack(part, f"{where}[{place}]") for place, part in enumerate(value)]
+        return [pack(part, f"{where}[{n}]", level + 1) for n, part in enumerate(value)]
     if type(value) is tuple:
-        return {"is": "tuple", "value": pack(list(value), where)}
+        return {"is": "tuple", "value": pack(list(value), where, level + 1)}
     if type(value) is dict:
-        pairs = [[pack(key, where), pack(part, f"{where}[{key!r}]")] for key, part in value.items()]
+        pairs = [
+            [pack(key, where, level + 1), pack(part, f"{where}[{key!r}]", level + 1)]
+            for key, part in value.items()
+        ]
         return {"is": "dict", "value": pairs}
     if type(value) in _STRATEGIES.values():
         given = {
@@ -77,11 +99,11 @@ def pack(value: Any, where: str = "value") -> Any:
         }
         return {"is": "strategy", "value": [type(value).__name__, pack(given, where)]}
     if isinstance(value, np.ndarray):
-        return {"is": "array", "value": _write_array(value, where)}
+        return {"is": "array", "value": _write_array(value, where, level)}
     if isinstance(value, pd.Index):
         return {"is": "index", "value": _write_index(value, where)}
     if isinstance(value, np.generic):
-        return {"is": "scalar", "value": _write_array(np.asarray(value), where)}
+        return {"is": "scalar", "value": _write_array(np.asarray(value), where, level)}
     for name, form in _FORMS.items():
         if type(value) is form.kind:
             return _checked(value, {"is": name, "value": form.write(value)}, where)
@@ -110,9 +132,9 @@ def unpack(stored: Any) -> Any:
     """
     try:
         return _unpack(stored)
-    except (KeyError, TypeError, ValueError, OverflowError, MemoryError, AttributeError) as error:
+    except (*_DAMAGES, RecursionError) as error:
         raise ValueError(
-            f"stored must be what pack has made, got {str(stored)[:80]!r} ({error})."
+            f"stored must be what pack has made, got {reprlib.repr(stored)} ({_said(error)})."
         ) from error
 
 
@@ -203,6 +225,11 @@ def _checked(value: Any, stored: Any, where: str) -> Any:
     return stored
 
 
+def _said(error: BaseException) -> str:
+    """What an error says; the bare name of a key says little."""
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)[:200]
+
+
 def _name(value: Any) -> str:
     kind = value if hasattr(value, "__qualname__") else type(value)
     return f"{kind.__module__}.{kind.__qualname__}"
@@ -210,10 +237,11 @@ def _name(value: Any) -> str:
 
 _TICKS = "mM"
 _DTYPES = "biufUS" + _TICKS
+_DTYPE = re.compile(r"[<>|=]?[biufUSmM][0-9]{0,9}(\[[0-9]{0,9}[A-Za-z]{1,2}\])?", re.ASCII)
 """Kinds of numpy's types whose values are plain ones, or ticks of a clock."""
 
 
-def _write_array(array: np.ndarray, where: str) -> list[Any]:
+def _write_array(array: np.ndarray, where: str, level: int) -> list[Any]:
     kind, flat = array.dtype.kind, array.ravel()
     wide = kind == "f" and array.dtype.itemsize > 8  # wider than any plain number
     odd = kind == "T" and array.dtype != np.dtypes.StringDType()  # with a missing value of its own
@@ -224,11 +252,20 @@ def _write_array(array: np.ndarray, where: str) -> list[Any]:
         )
     items = flat.astype("i8") if kind in _TICKS else flat
     dtype = kind if kind in "OT" else array.dtype.str
-    return [dtype, list(array.shape), pack(items.tolist(), where)]
+    if _is_roomy(array.dtype, items.tolist()):
+        raise TypeError(
+            f"{where} must be of a type about as wide as its words to be stored, got "
+            f"{array.dtype}; convert it to text of its own width."
+        )
+    return [dtype, list(array.shape), pack(items.tolist(), where, level + 1)]
 
 
 def _read_array(dtype: str, shape: list[int], items: list[Any]) -> np.ndarray:
     values = _unpack(items)
+    if not isinstance(values, list):
+        raise ValueError("values of an array must be a list")
+    if not all(type(n) is int and n >= 0 for n in shape) or math.prod(shape) != len(values):
+        raise ValueError(f"an array of shape {shape} has {len(values)} values")
     if dtype == "O":
         array = np.empty(len(values), dtype=object)
         for place, value in enumerate(values):
@@ -236,11 +273,37 @@ def _read_array(dtype: str, shape: list[int], items: list[Any]) -> np.ndarray:
     elif dtype == "T":
         array = np.array(values, dtype=np.dtypes.StringDType())
     else:
-        kind = np.dtype(dtype)
-        if kind.kind not in _DTYPES:
-            raise ValueError(f"{dtype!r} is no type of plain values")
+        kind = _dtype(dtype)
+        if _is_roomy(kind, values):
+            raise ValueError(f"{kind} takes far more room than the text that it is for")
         array = np.array(values, "i8" if kind.kind in _TICKS else kind).astype(kind)
     return array.reshape(shape)
+
+
+def _dtype(name: str) -> np.dtype:
+    """A type of plain values by its name, of which numpy knows more."""
+    if not isinstance(name, str) or not _DTYPE.fullmatch(name):
+        raise ValueError(f"{name!r} is no type of plain values")
+    return np.dtype(name)
+
+
+def _is_roomy(kind: np.dtype, values: list[Any]) -> bool:
+    """Whether a type of text takes far more room than the text that it is for."""
+    if kind.kind not in "US":
+        return False
+    room, found = kind.itemsize * max(1, len(values)), sum(len(value) for value in values)
+    return room > _SPARE_BYTES + 64 * found
+
+
+_ZONED = re.compile(r"datetime64\[[a-z]{1,2}, (.+)\]")
+_OFFSET = re.compile(r"UTC([+-]\d\d:\d\d(:\d\d)?)?", re.ASCII)
+_INDEX_DTYPE = re.compile(
+    r"object|str|string|string\[[a-z_]+\]|bool|boolean|U?[iI]nt\d{1,2}|uint\d{1,2}|[fF]loat\d{1,2}"
+    r"|(datetime64|timedelta64)\[[a-z]{1,2}\]|period\[[A-Za-z0-9-]{1,20}\]"
+    r"|interval\[[a-z0-9]{1,10}(\[[a-z]{1,2}\])?, (left|right|both|neither)\]",
+    re.ASCII,
+)
+"""Types of pandas' indexes that come back; others, as with zones or code of others, do not."""
 
 
 def _write_index(index: pd.Index, where: str) -> list[Any]:
@@ -260,7 +323,22 @@ def _write_index(index: pd.Index, where: str) -> list[Any]:
 
 
 def _read_index(dtype: str, items: list[Any]) -> pd.Index:
+    zoned = _ZONED.fullmatch(dtype) if isinstance(dtype, str) else None
+    if zoned:
+        _check_zone(zoned[1])
+    elif not isinstance(dtype, str) or not _INDEX_DTYPE.fullmatch(dtype):
+        raise ValueError(f"{dtype!r} is no type of an index")
     return pd.Index(_unpack(items), dtype=dtype)
+
+
+def _check_zone(name: Any) -> None:
+    """Refuse what is no name of a time zone: pandas would open a file that is named so."""
+    if isinstance(name, str) and _OFFSET.fullmatch(name):
+        return
+    try:
+        zoneinfo.ZoneInfo(name)  # which looks into the folder of zones alone
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{name!r} is no time zone") from error
 
 
 def _write_timestamp(value: pd.Timestamp) -> list[Any]:
@@ -269,6 +347,8 @@ def _write_timestamp(value: pd.Timestamp) -> list[Any]:
 
 def _read_timestamp(stored: list[Any]) -> Any:
     moment, zone = pd.Timestamp(_unpack(stored[0])), stored[1]
+    if zone is not None:
+        _check_zone(zone)
     return moment if zone is None else moment.tz_localize("UTC").tz_convert(zone)
 
 

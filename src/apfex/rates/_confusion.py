@@ -198,11 +198,12 @@ class ConfusionCounts:
         }
 
     @staticmethod
-    def from_dict(stored: Mapping[str, Any]) -> ConfusionCounts:
-        """The counts of :meth:`to_dict`; an error where they are not whole."""
-        levels = tuple(pd.Index(level, dtype=object) for level in stored["levels"])
-        cells = np.array(stored["cells"], dtype=np.int64).reshape(-1, len(levels))
-        groups = Groups.of_cells(tuple(stored["attributes"]), levels, cells)
+    def from_dict(stored: Mapping[str, Any], groups: Groups | None = None) -> ConfusionCounts:
+        """The counts of :meth:`to_dict`; an error where they are not whole.
+
+        ``groups``: those that were read before, where many counts are of the same.
+        """
+        groups = _groups_of(stored) if groups is None else groups
         classes, rows = tuple(stored["classes"]), np.array(stored["rows"], dtype=np.int64)
         shape = (len(classes) or 1, len(groups), 4)
         sums, squares = (
@@ -212,6 +213,7 @@ class ConfusionCounts:
         shapes = {part.shape for part in (rows, sums, squares) if part is not None}
         if shapes != {shape} or (sums is None) != (squares is None):
             raise ValueError(f"Counts must have shape {shape}, got {sorted(shapes)}.")
+        _check_whole(stored, rows, sums, squares)
         return ConfusionCounts(
             groups=groups,
             rows=rows,
@@ -223,6 +225,41 @@ class ConfusionCounts:
             weight=None if stored["weight"] is None else float(stored["weight"]),
             outside=int(stored["outside"]),
         )
+
+
+def _groups_of(stored: Mapping[str, Any]) -> Groups:
+    """Groups by their levels and cells."""
+    attributes = tuple(stored["attributes"])
+    levels = tuple(pd.Index(level, dtype=object) for level in stored["levels"])
+    is_text = all(isinstance(name, str) for name in attributes)
+    if not is_text or len(set(attributes)) < len(attributes) or len(levels) != len(attributes):
+        raise ValueError(
+            f"Counts must be of attributes with a name and levels each, got {attributes}."
+        )
+    cells = np.array(stored["cells"], dtype=np.int64).reshape(-1, len(levels))
+    return Groups.of_cells(attributes, levels, cells)
+
+
+def _check_whole(
+    stored: Mapping[str, Any],
+    rows: np.ndarray,
+    sums: np.ndarray | None,
+    squares: np.ndarray | None,
+) -> None:
+    """Refuse numbers that no rows have: selected ones are some of all."""
+    for part in (rows, sums, squares):
+        if part is not None and not (np.isfinite(part) & (part >= 0)).all():
+            raise ValueError("Counts must be finite and at least 0, got others.")
+    if (rows[..., :2] > rows[..., 2:]).any():
+        raise ValueError("Counts must select some of all rows of a group, got more than there are.")
+    n_classes = len(stored["classes"])
+    favorable, outside, weight = (stored[name] for name in ("favorable", "outside", "weight"))
+    is_place = type(favorable) is int and 0 <= favorable < max(2, n_classes)
+    is_weight = weight is None or (type(weight) in (int, float) and 0 <= weight < np.inf)
+    if not is_place or n_classes in (1, 2) or type(outside) is not int or outside < 0:
+        raise ValueError("Counts must name their favorable class and rows outside, got others.")
+    if not is_weight or type(stored["labelled"]) is not bool:
+        raise ValueError("Counts must have a weight and say whether rows had labels, got others.")
 
 
 def _joined(ours: Groups, theirs: Groups) -> tuple[Groups, list[np.ndarray]]:

@@ -7,6 +7,7 @@ needs nothing else. :func:`measure_front` keeps the audits of the points as well
 
 from apfex.report._caveats import Caveat
 from apfex.report._decision import read_decision
+from apfex.report._description import check_described
 from apfex.report._front import MeasuredFront, describe_front, measure_decisions, measure_front
 from apfex.report._page import write_audit_page, write_front_page
 

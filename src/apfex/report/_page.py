@@ -14,7 +14,7 @@ from typing import Any
 
 from apfex.auditing import Audit
 from apfex.persistence import write_text_atomically
-from apfex.plain import jsonable
+from apfex.plain import jsonable, printable
 from apfex.report._audit import describe_audit
 from apfex.report._caveats import Caveat
 from apfex.report._description import AUDIT, FRONT, SCHEMA_VERSION, check_described
@@ -144,7 +144,7 @@ def page_of(described: Mapping[str, Any]) -> str:
     style, script = _read("page.css"), "\n".join(_read(f"{name}.js") for name in _SCRIPTS)
     parts = {
         "POLICY": _policy(style, script),
-        "TITLE": html.escape(str(described["title"])),
+        "TITLE": html.escape(printable(described["title"])),
         "STYLE": style,
         "DATA": _as_data(described),
         "SCRIPT": script,

@@ -6,6 +6,7 @@ import codecs
 import csv
 import gzip
 import re
+import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, final
 
-from apfex.engines import NO_VALUE, separator_of
+from apfex.engines import NO_VALUE, check_gzip, separator_of
 from apfex.runs._errors import RunError, hint
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class Dialect:
 
 def read_dialect(path: Path, encoding: str | None) -> Dialect:
     """Look at the first rows; nothing is guessed that is not certain or told."""
+    if path.suffix == ".gz":
+        _check_packed(path)
     encoding = _check(encoding) if encoding else _marked(path)
     with _open_text(path, encoding) as stream:
         head = list(islice(stream, _SAMPLE))
@@ -69,10 +72,23 @@ def read_dialect(path: Path, encoding: str | None) -> Dialect:
             f"{path} is not plain text; if it is UTF-16 without a mark, say so: {hint('encoding')}",
             encoding="utf-16-le",
         )
-    separator = separator_of(head[0])
-    rows = list(csv.reader(head, delimiter=separator))
+    try:
+        separator = separator_of(head[0])
+        rows = list(csv.reader(head, delimiter=separator))
+    except csv.Error as error:
+        raise RunError(
+            f"{path} has a row that is no CSV ({error}); a quote that is never closed makes one "
+            "cell of many rows."
+        ) from error
     columns = (name or f"column {place}" for place, name in enumerate(rows[0], start=1))
     return Dialect(encoding, separator, _decimal(rows, separator), tuple(columns))
+
+
+def _check_packed(path: Path) -> None:
+    try:
+        check_gzip(path)
+    except ValueError as error:
+        raise RunError(str(error), found=path) from error
 
 
 @contextmanager
@@ -82,7 +98,7 @@ def _open_text(path: Path, encoding: str) -> Iterator[IO[str]]:
     with opened(path, "rt", encoding=encoding, newline="") as stream:
         try:
             yield stream
-        except (UnicodeError, EOFError, OSError) as error:
+        except (UnicodeError, EOFError, OSError, zlib.error) as error:
             raise _unreadable(path, encoding, error) from error
 
 
@@ -104,7 +120,7 @@ def check_quotes(path: Path, dialect: Dialect) -> None:
             for _ in csv.reader(stream, delimiter=dialect.separator, strict=True):
                 pass
         except csv.Error as error:
-            if "unexpected end of data" in str(error):
+            if "unexpected end of data" in str(error) or "field limit" in str(error):
                 raise RunError(f"{path} has a quote that is never closed.") from error
 
 
@@ -220,7 +236,7 @@ def _marked(path: Path) -> str:
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
         try:
             start = stream.read(4)
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, zlib.error) as error:
             raise RunError(f"{path} cannot be read: {error}.") from error
     return next((name for mark, name in _MARKS.items() if start.startswith(mark)), "utf-8")
 

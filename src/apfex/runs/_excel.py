@@ -7,13 +7,16 @@ from datetime import datetime, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from apfex.engines import NO_VALUE
+from apfex.engines import NO_VALUE, check_zip
 from apfex.plain import printable
 from apfex.runs._errors import RunError, hint, listed, unknown
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_MOST_ROWS = 2**20
+_SPARE_CELLS, _MOST_EMPTY = 2**20, 100
+"""Cells that a sheet may have, and empty ones for each that is filled."""
 _ERRORS = ("#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#SPILL!", "#CALC!")
 
 
@@ -50,27 +53,53 @@ def _read_cells(path: Path, sheet: str | None) -> tuple[str, list[Sequence[Any]]
     """Rows of equal length, up to the last that is not empty."""
     try:
         from openpyxl import load_workbook
-        from openpyxl.utils.exceptions import InvalidFileException
     except ImportError as error:
         raise RunError(
             f"{path} is an Excel file, which needs the package openpyxl: pip install "
             "'apfex[excel]'. Or save it as CSV."
         ) from error
-    from zipfile import BadZipFile
-
+    try:
+        check_zip(path)
+    except ValueError as error:
+        raise RunError(str(error), found=path) from error
     try:
         book = load_workbook(path, read_only=True, data_only=True)
-    except (BadZipFile, InvalidFileException, KeyError, ValueError) as error:
+    except Exception as error:  # a damaged file fails in many ways, none of them ours
         raise RunError(f"{path} is no Excel file, or a damaged one.") from error
     try:
         name = _choose(path, book.sheetnames, sheet)
-        rows = [list(row) for row in book[name].iter_rows(values_only=True)]
+        rows = _rows(path, book[name])
+    except RunError:
+        raise
+    except Exception as error:
+        raise RunError(f"{path} is no Excel file, or a damaged one.") from error
     finally:
         book.close()
-    while rows and all(cell is None for cell in rows[-1]):
-        rows.pop()
     width = max(map(len, rows), default=0)
     return name, [[*row, *[None] * (width - len(row))] for row in rows]
+
+
+def _rows(path: Path, sheet: Any) -> list[list[Any]]:
+    """Rows up to their last cell; a cell far from all others would make a table of nothing."""
+    sheet.reset_dimensions()  # what the file says of its size may be anything
+    rows: list[list[Any]] = []
+    filled = width = length = 0
+    for number, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
+        if number > _MOST_ROWS:
+            raise RunError(f"{path} has more than the {_MOST_ROWS:,} rows that Excel knows.")
+        row = list(cells)
+        while row and row[-1] is None:
+            row.pop()
+        rows.append(row)
+        if row:
+            filled += sum(cell is not None for cell in row)
+            width, length = max(width, len(row)), number
+        if length * width > _SPARE_CELLS + _MOST_EMPTY * filled:
+            raise RunError(
+                f"{path} has cells up to row {length:,} and column {width:,}, but next to none of "
+                "them are filled: empty those that are far from the table, and save it again."
+            )
+    return rows[:length]
 
 
 def _choose(path: Path, names: Sequence[str], sheet: str | None) -> str:
@@ -113,7 +142,7 @@ def _column(path: Path, name: str, cells: Sequence[Any]) -> pa.Array:
         return pa.nulls(len(values))
     if kinds == {bool}:
         return pa.array(values, pa.bool_())
-    if kinds <= {int, float}:
+    if kinds <= {int, float} and all(value is None or abs(value) < 2**1000 for value in values):
         is_whole = all(value is None or float(value).is_integer() for value in values)
         fits = is_whole and all(value is None or abs(value) < 2**53 for value in values)
         kind, type_of = (int, pa.int64()) if fits else (float, pa.float64())

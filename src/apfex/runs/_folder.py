@@ -139,11 +139,43 @@ def versions() -> dict[str, str]:
     return found | {"platform": f"{platform.system()} {platform.machine()}"}
 
 
+def part_of(folder: Path, name: str) -> Path:
+    """A file of a run, or its model; a link is refused, whoever made it chose where it leads."""
+    part = folder / name
+    if part.is_symlink():
+        raise RunError(
+            f"{part} is a link to another place, which a run has none of; copy the folder with "
+            "what its links lead to (cp -rL).",
+            found=part,
+        )
+    return part
+
+
+def read_front(folder: Path) -> dict[str, Any]:
+    """The description of a front that a folder holds, if a page can show it."""
+    from apfex.persistence import read_json
+    from apfex.report import Caveat, check_described
+    from apfex.runs._conclusion import Conclusion
+
+    file = part_of(folder, FRONT)
+    found = read_json(file)
+    try:
+        check_described(found, is_front=True)
+        Conclusion(**found["conclusion"])
+        for point in found["points"]:
+            _ = [Caveat(**caveat) for caveat in point["caveats"]]
+    except Exception as error:  # whoever has written it may make any of them
+        raise RunError(
+            f"{file} is damaged ({error}); take it from a copy, or do the run again.", found=file
+        ) from error
+    return found
+
+
 def read_audit(folder: Path) -> Audit:
     """The audit that a folder holds."""
     from apfex.auditing import Audit
 
-    file = folder / AUDIT
+    file = part_of(folder, AUDIT)
     try:
         return Audit.from_json(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -164,7 +196,7 @@ def keep_decision(
         raise RunError(f"{hint('decision')} must be a file, got {decision}.", found=decision)
     run = _identity(read_record(folder)[1])
     found = read_decision(decision, n_points=n_points, sha256=sha256, run=run)
-    write_json(folder / DECISION, found)
+    write_json(part_of(folder, DECISION), found)
 
 
 def decision_in(
@@ -176,7 +208,7 @@ def decision_in(
     if folder is None or not (folder / DECISION).exists():
         return None
     run = _identity(read_record(folder)[1])
-    return read_decision(folder / DECISION, n_points=n_points, sha256=sha256, run=run)
+    return read_decision(part_of(folder, DECISION), n_points=n_points, sha256=sha256, run=run)
 
 
 def run_id(record: Mapping[str, Any]) -> str:
@@ -215,7 +247,7 @@ def read_record(
     from apfex.persistence import read_json
 
     path = Path(run)
-    file = path / RUN if path.is_dir() else path
+    file = part_of(path, RUN) if path.is_dir() else path
     if not path.exists():
         raise RunError(f"There is no run {path}.")
     if not file.exists():
@@ -247,7 +279,7 @@ def report_path(folder: Path | None, path: str | os.PathLike[str] | None) -> Pat
             f"{hint('path')} must name a file, as this run is not stored in a folder; save "
             "makes one."
         )
-    return folder / REPORT
+    return part_of(folder, REPORT)
 
 
 def is_finished(record: Mapping[str, Any]) -> bool:

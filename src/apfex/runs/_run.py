@@ -32,7 +32,9 @@ from apfex.runs._folder import (
     is_finished,
     keep_decision,
     new_folder,
+    part_of,
     read_audit,
+    read_front,
     read_record,
     report_path,
     run_id,
@@ -97,12 +99,10 @@ class Run:
     @cached_property
     def described(self) -> Mapping[str, Any]:
         """What the page shows: every point, measured on the test rows."""
-        from apfex.persistence import read_json
-
         if self._described is not None:
             return self._described
         check_finished(self.record, self._home)
-        return read_json(self._home / FRONT)
+        return read_front(self._home)
 
     @cached_property
     def audit(self) -> Audit:
@@ -376,7 +376,7 @@ class Run:
     def _load(self) -> APFExClassifier:
         from apfex.estimator import load
 
-        clf = load(self._home / MODEL)
+        clf = load(part_of(self._home, MODEL))
         known = (clf.classes_.tolist(), [str(name) for name in clf.feature_names_in_])
         if known != (self.record["classes"], list(self.record["features"])):
             raise RunError(

@@ -6,11 +6,13 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, final
 
 from apfex.clusters import is_dask_frame
+from apfex.engines import usable_memory
 from apfex.plain import printable
 from apfex.runs._csv import Dialect, first_line, read_csv, read_dialect
 from apfex.runs._errors import RunError, hint, nearest, unknown
@@ -233,7 +235,9 @@ def _stored_columns(path: Path, format: FileFormat) -> tuple[str, ...]:
 
     try:
         names = _schema(path, format).names
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+    except PermissionError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as error:
         raise RunError(f"{path} is no {format.capitalize()} file, or a damaged one.") from error
     return tuple(name for name in names if not name.startswith(_INDEX))
 
@@ -242,14 +246,45 @@ def _read_stored(path: Path, format: FileFormat, columns: Sequence[str]) -> pa.T
     """Some columns of a Parquet or Arrow file."""
     import pyarrow as pa
 
-    try:
+    with _reading(path):
         if format == "arrow":
-            return _open_arrow(path).read_all().select(list(columns))
+            parts = list(arrow_batches(_open_arrow(path)))
+            schema = _open_arrow(path).schema
+            return pa.Table.from_batches(parts, schema).select(list(columns))
         import pyarrow.parquet as pq
 
-        return pq.ParquetFile(path).read(columns=list(columns))
-    except (pa.ArrowInvalid, OSError) as error:
+        file = pq.ParquetFile(path)
+        _check_room(path, file.metadata.num_rows, len(columns))
+        return file.read(columns=list(columns))
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """What Arrow says of a file that somebody damaged, or forged, in one sentence."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError) as error:
+        if isinstance(error, RunError):
+            raise
         raise RunError(f"{path} cannot be read: {first_line(error)}") from error
+    except MemoryError as error:  # of Arrow, too
+        raise RunError(
+            f"{path} asks for more memory than there is ({first_line(error)}); if it is whole, "
+            "read some of its columns."
+        ) from error
+
+
+def _check_room(path: Path, rows: int, columns: int) -> None:
+    """Refuse a table that cannot fit: a file of a few bytes may say that it has any rows."""
+    needed, there = 8 * rows * max(1, columns), usable_memory()
+    if rows < 0 or needed > there:
+        raise RunError(
+            f"{path} says that it has {rows:,} rows, of which {columns:,} columns take at least "
+            f"{needed / 2**30:,.1f} GiB, more than the {there / 2**30:,.1f} GiB here; read fewer.",
+            found=rows,
+        )
 
 
 def stored_schema(table: Table) -> pa.Schema:
@@ -267,11 +302,9 @@ def stream_stored(
     path: Path, format: FileFormat, columns: Sequence[str], rows: int
 ) -> Iterator[pa.RecordBatch]:
     """Some columns of a Parquet or Arrow file, some rows at a time."""
-    import pyarrow as pa
-
-    try:
+    with _reading(path):
         if format == "arrow":
-            for batch in _arrow_batches(_open_arrow(path)):
+            for batch in arrow_batches(_open_arrow(path)):
                 yield batch.select(list(columns))
             return
         import pyarrow.parquet as pq
@@ -279,16 +312,17 @@ def stream_stored(
         # Without a buffer all bytes of a column in a row group, which may be the file, are held.
         file = pq.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False)
         yield from file.iter_batches(batch_size=rows, columns=list(columns))
-    except (pa.ArrowInvalid, OSError) as error:
-        raise RunError(f"{path} cannot be read: {first_line(error)}") from error
 
 
-def _arrow_batches(reader: Any) -> Iterator[pa.RecordBatch]:
+def arrow_batches(reader: Any) -> Iterator[pa.RecordBatch]:
+    """Parts of an Arrow file; places in it lead Arrow blindly, so that they are checked first."""
     if not hasattr(reader, "num_record_batches"):
-        yield from reader
-        return
-    for place in range(reader.num_record_batches):
-        yield reader.get_batch(place)
+        parts = iter(reader)
+    else:
+        parts = (reader.get_batch(place) for place in range(reader.num_record_batches))
+    for batch in parts:
+        batch.validate(full=True)
+        yield batch
 
 
 def _schema(path: Path, format: FileFormat) -> Any:

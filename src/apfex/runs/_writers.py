@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
     from apfex.runs._streams import TableStream
 
-_RUNS_IN_SPREADSHEET = r"[=+\-@\t\r\n]"
-_NUMBER = r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?"
+_RUNS_IN_SPREADSHEET = r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"  # also in their full width
+_NUMBER = r"[+-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
+_SEPARATORS = ";,\t|\r\n"
+"""What parts cells on one computer or another: within a cell it may begin the next one there."""
 
 
 class Writer(Protocol):
@@ -178,7 +180,7 @@ class CsvWriter:
         frame = rows.to_pandas(ignore_metadata=True, integer_object_nulls=True).assign(**added)
         made_safe = 0 if self._has_names else self._write_names(frame)
         self._has_names = True
-        frame, in_cells = _safe_cells(frame)
+        frame, in_cells = _safe_cells(frame, self._separator)
         self._write_rows(_plain_times(frame))
         return made_safe + in_cells
 
@@ -186,11 +188,10 @@ class CsvWriter:
         import pandas as pd
 
         names = pd.Series(frame.columns.astype("str"))
-        odd = names.str.match(_RUNS_IN_SPREADSHEET)
-        safe = names.where(~odd, "'" + names)
+        safe = _safe_text(names, self._separator)
         quoted = bool(names.str.contains("\r").any())
         self._put(pd.DataFrame(columns=safe), quoted, header=True)
-        return int(odd.sum())
+        return int((safe != names).sum())
 
     def _write_rows(self, frame: pd.DataFrame) -> None:
         """Text is quoted throughout in rows that have a bare carriage return.
@@ -227,7 +228,7 @@ def _plain_times(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _safe_cells(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+def _safe_cells(frame: pd.DataFrame, separator: str) -> tuple[pd.DataFrame, int]:
     """Text that a spreadsheet would run gets an apostrophe before it."""
     frame, changed = frame.copy(deep=False), 0
     for place, name in enumerate(frame.columns):
@@ -235,8 +236,21 @@ def _safe_cells(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
         if getattr(column.dtype, "kind", "O") in "biufmM":
             continue
         text = column.astype("str")
-        runs = column.notna() & text.str.match(_RUNS_IN_SPREADSHEET) & ~text.str.fullmatch(_NUMBER)
-        if runs.any():
-            frame[name] = column.astype(object).where(~runs, "'" + text)
-            changed += int(runs.sum())
+        safe = _safe_text(text, separator)
+        odd = column.notna() & (safe != text)
+        if odd.any():
+            frame[name] = column.astype(object).where(~odd, safe)
+            changed += int(odd.sum())
     return frame, changed
+
+
+def _safe_text(text: pd.Series, separator: str) -> pd.Series:
+    """An apostrophe where a formula begins: at the start, or after what parts cells elsewhere.
+
+    The writer's own separator is not among these: text with it is quoted.
+    """
+    others = _SEPARATORS.replace(separator, "")
+    after = rf"([{others}][ \"]*)(?={_RUNS_IN_SPREADSHEET})(?!{_NUMBER}(?:[{others}\"]|$))"
+    safe = text.str.replace(after, r"\1'", regex=True)
+    runs = text.str.match(_RUNS_IN_SPREADSHEET) & ~text.str.fullmatch(_NUMBER)
+    return safe.where(~runs, "'" + safe)

@@ -169,6 +169,7 @@ def _read_fragment(fragment: Any, schema: pa.Schema, rows: int) -> Iterator[pa.R
     names = list(schema.names)
     if not isinstance(getattr(fragment, "format", None), ds.ParquetFileFormat):
         for batch in fragment.to_batches(columns=names, batch_size=rows):
+            batch.validate(full=True)  # places in an Arrow file lead Arrow blindly
             yield _with_partition(batch, {}, schema)
         return
     known = ds.get_partition_keys(fragment.partition_expression)

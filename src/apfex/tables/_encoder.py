@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from apfex.plain import jsonable
+from apfex.plain import jsonable, read_strict_json
 from apfex.tables._bins import Bins, choose_edges
 from apfex.tables._columns import Table, match_columns, read_table
 from apfex.tables._plans import (
@@ -308,13 +308,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Fitted; it encodes exactly as the stored one.
         """
         try:
-            stored = json.loads(text)
+            stored = read_strict_json(text)
             found = f"{stored['format']} version {stored['version']}"
             if found == f"{_FORMAT} version {_VERSION}":
                 plans = [plan_from_dict(plan) for plan in stored["columns"]]
-                return cls(**stored["arguments"])._set_plans(plans, stored["matched_by"] == "name")
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"text must be the output of to_json, got {text[:40]!r}.") from error
+                encoder = cls(**stored["arguments"])
+                encoder._check_arguments()
+                return encoder._set_plans(plans, stored["matched_by"] == "name")
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+            raise ValueError(
+                f"text must be the output of to_json, got {str(text)[:40]!r} ({error})."
+            ) from error
         raise ValueError(
             f"text must be {_FORMAT} version {_VERSION}, got {found}; "
             "store the encoder again with this version of APFEx."

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, TypeAlias, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from apfex.plain import check_record
 from apfex.tables._bins import encode_bins, n_bin_features
 from apfex.tables._columns import Column
 from apfex.tables._summary import ColumnSummary
@@ -222,7 +224,22 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
 
 
 def plan_from_dict(stored: Mapping[str, Any]) -> Plan:
-    """Return the plan that ``plan_to_dict`` stored."""
-    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
+    """Return the plan that ``plan_to_dict`` stored; one that makes no inputs is refused."""
+    given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
     kinds: dict[str, type[Plan]] = {plan.kind: plan for plan in get_args(Plan)}
-    return kinds[fields.pop("kind")](**fields)
+    kind = kinds[given.pop("kind")]
+    check_record(kind, given)
+    plan = kind(**given)
+    if isinstance(plan, NumberPlan):
+        _check_numbers(plan)
+    levels = getattr(plan, "levels", ())
+    if len(set(levels)) < len(levels):
+        raise ValueError(f"levels of {plan.name!r} must differ")
+    return plan
+
+
+def _check_numbers(plan: NumberPlan) -> None:
+    numbers = (plan.mean, plan.scale, *plan.edges)
+    is_finite = all(map(math.isfinite, numbers)) and plan.scale > 0
+    if not is_finite or any(a >= b for a, b in pairwise(plan.edges)):
+        raise ValueError(f"numbers of {plan.name!r} must be finite, a scale above 0, edges rising")

@@ -11,13 +11,27 @@ const rateOf = new Map(D.rates.map((rate) => [rate.key, rate]));
 
 const $ = (id) => document.getElementById(id);
 
-/* Invisible characters that could disguise a name are shown; joiners, which scripts need, stay. */
-const DISGUISES = /[\u0000-\u001f\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+/* What is invisible, or turns the direction, is shown by its number: the rule of `printable` in
+   apfex/plain.py, by the category of Unicode. Joiners, and choices of a form, stay after signs
+   that they are made for. */
+const EMOJI = "\\u2190-\\u2bff\\u{1f000}-\\u{1faff}";
+const HAN = "\\u3400-\\u9fff\\uf900-\\ufaff\\u{20000}-\\u{3ffff}";
+const IN_USE =
+  `(?<=[\\u0600-\\u109f\\u1780-\\u18af${EMOJI}])[\\u200c\\u200d]|(?<=[${EMOJI}]\\ufe0f)\\u200d` +
+  `|(?<=[${EMOJI}])[\\ufe0e\\ufe0f]|(?<=[${HAN}])[\\ufe00-\\ufe0d\\u{e0100}-\\u{e01ef}]` +
+  "|(?<=[\\u1820-\\u18aa])[\\u180b-\\u180d\\u180f]";
+const UNDRAWN =
+  "\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180d\\u180f\\u2800\\u3164\\ufe00-\\ufe0f\\uffa0" +
+  "\\u{e0100}-\\u{e01ef}";
+const DISGUISES = new RegExp(`(${IN_USE})|(?! )[\\p{C}\\p{Z}${UNDRAWN}]`, "gu");
+const SHORT = { "\t": "\\t", "\n": "\\n", "\r": "\\r" };
+function numberOf(mark) {
+  const code = mark.codePointAt(0).toString(16);
+  if (code.length <= 2) return SHORT[mark] ?? `\\x${code.padStart(2, "0")}`;
+  return code.length <= 4 ? `\\u${code.padStart(4, "0")}` : `\\U${code.padStart(8, "0")}`;
+}
 function visible(text) {
-  return String(text).replace(
-    DISGUISES,
-    (mark) => "\\u" + mark.charCodeAt(0).toString(16).padStart(4, "0"),
-  );
+  return String(text).replace(DISGUISES, (mark, used) => (used === undefined ? numberOf(mark) : mark));
 }
 
 /* Text goes in as text nodes only. */

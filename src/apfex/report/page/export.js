@@ -18,12 +18,13 @@ function textOf(node) {
   return node.matches("br, div, li") ? `${parts.join("")} ` : parts.join("");
 }
 const NUMBER = /^[+−-]?[0-9][0-9,]*([.][0-9]+)?( pts|%)?$/;
-/* A spreadsheet would run text that begins like a formula: an apostrophe stops that. */
+/* A spreadsheet would run text that begins like a formula, also after what parts cells where
+   numbers have a decimal comma: an apostrophe stops that. */
+const FORMULA = /(^|[;|][ "]*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])/g;
 function safeCell(text) {
   const plain = text.replace(/\s+/g, " ").trim();
   if (NUMBER.test(plain)) return plain.replace("−", "-").replace(/,/g, "").replace(" pts", "");
-  const quoted = plain.replace(/"/g, '""');
-  return `"${/^[=+\-@\t\r]/.test(plain) ? "'" : ""}${quoted}"`;
+  return `"${plain.replace(FORMULA, "$1'").replace(/"/g, '""')}"`;
 }
 function csvOf(head, rows) {
   const kept = head.map((one) => !one.classList.contains("narrow-cell") && !one.classList.contains("graph"));

@@ -1,0 +1,203 @@
+"""Changes to files that a hostile hand would make: hypothesis draws them, and makes them smaller."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import strategies as st
+
+ODD: list[Any] = [
+    *(0, 1, -1, 2, 7, 255, 2**16, 2**24, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, 2**63, 10**9, 10**30),
+    *(-(2**31), -(2**63), 0.5, -0.0, 1e-46, 1e38, 4e38, 1e300, -1e300),
+    *(True, False, None, "", "0", "-1", " 1", "1_0", "1e9", "1000000000", "nan", "x" * 2_000),
+    *("\u202egnp", "\u00ad", "\u0661", "a\"b\\c", "../x", "/etc/passwd", "\x00", "\ud800"),
+    *([], {}, [[]], [0], [1, 0], [0] * 2_000, [None], ["a"], {"a": 1}, [[0, 1], [0, 1]]),
+    {"is": "array", "value": ["<U500000000", [1], ["a"]]},
+    {"is": "array", "value": ["O", [2], [1, "a"]]},
+    {"is": "array", "value": ["<f8", [10**9], []]},
+    {"is": "timestamp", "value": [{"is": "scalar", "value": ["<M8[ns]", [], [0]]}, "dateutil//etc/passwd"]},
+    {"is": "index", "value": ["datetime64[ns, dateutil//etc/passwd]", [0]]},
+    {"is": "decimal", "value": "1E+999999999"},
+    {"is": "period", "value": [2**62, "D"]},
+    {"is": "float", "value": "nan"},
+    {"is": "tuple", "value": [1, 2]},
+    {"is": "dict", "value": [[1, 2]]},
+    {"is": "strategy", "value": ["StreamSettings", {"is": "dict", "value": []}]},
+]  # fmt: skip
+"""In the place of values: numbers at the ends of their types, text that others would read, bombs."""
+RAW = [
+    b"NaN", b"1e999", b"-Infinity", b"[" * 3_000 + b"]" * 3_000, b'{"a":' * 3_000 + b"1" + b"}" * 3_000,
+    b"1" * 5_000, b'"\\ud800"', b"0x10", b"01", b"", b"1.0", b"1e5", b'"' + b"a" * 100_000 + b'"',
+]  # fmt: skip
+"""In the place of a number, in the text itself."""
+
+
+def places_of(value: Any, path: tuple = ()) -> list[tuple]:
+    """The place of every part, as the keys that lead there."""
+    found = [path] if path else []
+    if isinstance(value, dict):
+        parts = value.items()
+    else:
+        parts = enumerate(value) if isinstance(value, list) else ()
+    for key, part in parts:
+        found += places_of(part, (*path, key))
+    return found
+
+
+def _at(value: Any, path: tuple) -> Any:
+    for key in path:
+        value = value[key]
+    return value
+
+
+def _edit_list(draw: Callable, part: list) -> Any:
+    kind = draw(st.sampled_from(["turn", "cut", "double", "swap"]))
+    if kind == "swap" and len(part) > 1:
+        a, b = (draw(st.integers(0, len(part) - 1)) for _ in range(2))
+        part[a], part[b] = part[b], part[a]
+        return part
+    n = draw(st.integers(0, len(part)))
+    return {"turn": part[::-1], "cut": part[:n], "double": part + part[n:]}.get(kind, part)
+
+
+def edit(draw: Callable, value: Any) -> Any:
+    """One change of one part: another value, one from elsewhere, none, one more."""
+    places = places_of(value)
+    if not places:
+        return draw(st.sampled_from(ODD))
+    # short ways, too: there are few of them among the numbers of a tree
+    depth = draw(st.integers(1, max(map(len, places))))
+    path = draw(st.sampled_from([place for place in places if len(place) <= depth]))
+    above, key = _at(value, path[:-1]), path[-1]
+    kind = draw(st.sampled_from(["odd", "odd", "near", "copy", "drop", "list", "new"]))
+    part = above[key]
+    if kind == "list" and isinstance(part, list):
+        above[key] = _edit_list(draw, part)
+    elif kind == "near" and type(part) in (int, float):
+        above[key] = part + draw(st.integers(-2, 2))
+    elif kind == "near" and isinstance(part, str) and part.isdecimal():
+        above[key] = str(int(part) + draw(st.integers(-2, 2)))
+    elif kind == "copy":
+        above[key] = copy.deepcopy(_at(value, draw(st.sampled_from(places))))
+    elif kind == "drop":
+        del above[key]
+    elif kind == "new" and isinstance(above, dict):
+        above[draw(st.sampled_from(["is", "value", "id", "a\"b", "\u00e9", "num_nodes"]))] = part
+    else:
+        above[key] = copy.deepcopy(draw(st.sampled_from(ODD)))
+    return value
+
+
+def _edit_text(draw: Callable, data: bytes) -> bytes:
+    """A change that only the text of JSON can have: names twice or escaped, odd numbers."""
+    marks = [place for place, one in enumerate(data) if one == ord('"')]
+    if not marks:
+        return data
+    start = draw(st.sampled_from(marks[: len(marks) // 2 * 2 : 2]))
+    kind = draw(st.sampled_from(["escape", "twice", "raw"]))
+    end = data.find(b'"', start + 1)
+    name = data[start + 1 : end]
+    if kind == "escape" and name:
+        return data[: start + 1] + b"\\u%04x" % name[0] + data[start + 2 :]
+    if kind == "twice":
+        return data[:start] + data[start : end + 1] + b": 1, " + data[start:]
+    colon = data.find(b":", end) + 1
+    if not colon:
+        return data
+    stop = min([p for p in (data.find(b",", colon), data.find(b"}", colon)) if p > 0] or [colon])
+    return data[:colon] + draw(st.sampled_from(RAW)) + data[stop:]
+
+
+def forge_json(draw: Callable, data: bytes) -> bytes:
+    """JSON after one to three changes, mostly still JSON."""
+    value = json.loads(data)
+    for _ in range(draw(st.integers(1, 3))):
+        value = edit(draw, value)
+    written = json.dumps(value).encode()
+    return _edit_text(draw, written) if draw(st.integers(0, 4)) == 0 else written
+
+
+def forge_bytes(draw: Callable, data: bytes) -> bytes:
+    """Bytes after one to four changes."""
+    found = bytearray(data)
+    for _ in range(draw(st.integers(1, 4))):
+        # files say what they are at their ends: these are changed as often as all the rest
+        near = draw(st.sampled_from([len(found), min(512, len(found))]))
+        place = draw(st.integers(0, max(0, near - 1)))
+        place = len(found) - 1 - place if draw(st.booleans()) else place
+        kind = draw(st.sampled_from(["set", "flip", "cut", "drop", "insert", "word"]))
+        if kind in ("set", "flip") and found:
+            found[place] = draw(st.integers(0, 255)) if kind == "set" else found[place] ^ 0x80
+        elif kind == "cut":
+            found = found[: max(1, place)]
+        elif kind == "drop":
+            del found[place : place + draw(st.integers(1, 64))]
+        elif kind == "insert":
+            found[place:place] = draw(st.binary(min_size=1, max_size=16))
+        else:
+            word = draw(st.sampled_from([0, 1, -1, 2**31 - 1, 2**62, -(2**63), 10**9]))
+            size = draw(st.sampled_from([4, 8]))
+            found[place : place + size] = (word % 2 ** (8 * size)).to_bytes(size, "little")
+    return bytes(found)
+
+
+def forge_text(draw: Callable, data: bytes) -> bytes:
+    """Text after a piece of it was changed."""
+    pieces = [b'"', b"'", b",", b";", b"\n", b"\r", b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"1e999",
+              b"=1+1", b"," * 5_000, b"a" * 200_000, b"\n" * 1_000, "\u202e".encode(), b"9" * 400,
+              b"NaN", b"-1", b"2000-01-01", b"<c r=\"XFD1048576\"><v>1</v></c>"]  # fmt: skip
+    place = draw(st.integers(0, len(data)))
+    gone = draw(st.sampled_from([0, 1, 10, 10**6]))
+    return data[:place] + draw(st.sampled_from(pieces)) + data[place + gone :]
+
+
+def forge_gzip(draw: Callable, data: bytes) -> bytes:
+    """A packed file: what is in it, or itself, changed; or one with next to nothing in it."""
+    kind = draw(st.sampled_from(["inside", "itself", "bomb"]))
+    if kind == "itself":
+        return forge_bytes(draw, data)
+    inside = gzip.decompress(data)
+    if kind == "bomb":
+        line = inside.splitlines(keepends=True)[draw(st.integers(0, 1))]
+        times = draw(st.sampled_from([10**2, 10**6, 10**7]))
+        return bomb(inside, line, times)
+    return gzip.compress(forge_text(draw, inside), 1)
+
+
+def bomb(head: bytes, line: bytes, times: int) -> bytes:
+    """A gzipped file that repeats a line very often."""
+    out, block = io.BytesIO(), line * 10_000
+    with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=9) as stream:
+        stream.write(head)
+        for _ in range(times // 10_000):
+            stream.write(block)
+    return out.getvalue()
+
+
+def forge_zip(draw: Callable, data: bytes) -> bytes:
+    """An archive: a part of it, or itself, changed."""
+    if draw(st.integers(0, 3)) == 0:
+        return forge_bytes(draw, data)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        parts = {one.filename: archive.read(one) for one in archive.infolist()}
+    name = draw(st.sampled_from(sorted(parts)))
+    kind = draw(st.sampled_from(["text", "bytes", "drop", "bomb", "json"]))
+    if kind == "drop":
+        del parts[name]
+    elif kind == "bomb":
+        parts[name] += bytes(2**28)
+    elif kind == "json" and name.endswith(".json"):
+        parts[name] = forge_json(draw, parts[name])
+    else:
+        parts[name] = (forge_bytes if kind == "bytes" else forge_text)(draw, parts[name])
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for part, inside in parts.items():
+            archive.writestr(part, inside)
+    return out.getvalue()
