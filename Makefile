@@ -27,6 +27,7 @@ reproduce-slice: $(STAMP)  ## a small part of the paper's experiments, for real
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/typos
 	$(BIN)/pyright
 
 setup: $(STAMP)  ## only make the virtual environment
