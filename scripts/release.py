@@ -195,8 +195,9 @@ def available_pythons() -> dict[str, str]:
     found = {}
     for name in (f"3.{minor}" for minor in MINORS):
         paths = [shutil.which(f"python{name}"), *sorted(pyenv.glob(f"{name}.*/bin/python"))]
-        usable = (str(path) for path in paths if path and runs_as(str(path), name))
-        found |= {name: path for path in list(usable)[:1]}
+        usable = [str(path) for path in paths if path and runs_as(str(path), name)]
+        if usable:
+            found[name] = usable[0]
     return found
 
 
