@@ -45,10 +45,10 @@ def min_norm(gramian: Tensor) -> Tensor:
     gradient. Gradients are first scaled to unit length, which changes the variables but not the
     problem, so lengths may differ by many orders of magnitude. A large batch of two gradients has a
     closed form; of up to five, every face's KKT system is solved and the answer with the smallest
-    residual kept; otherwise it is a non-negative least squares problem, whose answer is checked on a
-    CPU: where long gradients oppose each other and a far shorter one is there, its squares lose
-    digits, and all faces of up to ten gradients are tried as well. A zero gradient takes all the
-    weight: leaving it out is the caller's choice.
+    residual kept; otherwise it is a non-negative least squares problem. Its answer is checked on a
+    CPU: where long gradients oppose each other beside a far shorter one, squares lose digits, and
+    all faces of up to ten gradients are tried as well. A zero gradient takes all the weight:
+    leaving it out is the caller's choice.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def min_norm(gramian: Tensor) -> Tensor:
 
 
 def _on_unit_vectors(gramian: Tensor) -> tuple[Tensor, Tensor]:
-    """Cosines, and ratios in (0, 1] of lengths: weights u on unit vectors are weights ratios * u."""
+    """Cosines, and ratios in (0, 1] of lengths: u on unit vectors is ratios * u on gradients."""
     lengths = gramian.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()
     safe = torch.where(lengths > 0, lengths, 1.0)
     cosines = (gramian / safe.unsqueeze(-1) / safe.unsqueeze(-2)).clamp(-1, 1)
