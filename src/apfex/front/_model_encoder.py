@@ -15,7 +15,15 @@ from apfex.front._cross_fit import Inputs, cross_fit, fit_inputs
 from apfex.front._init_model import as_frame
 from apfex.front._label_models import LabelModel, read_init
 from apfex.front._rows import Rows, TableEncoders, deal, encode, fit_encoders, strata
-from apfex.models import InitModel, JointLearner, JointModel, LabelColumnsLearner, TreeLearner
+from apfex.models import (
+    NOWHERE,
+    Checkpoint,
+    InitModel,
+    JointLearner,
+    JointModel,
+    LabelColumnsLearner,
+    TreeLearner,
+)
 
 if TYPE_CHECKING:
     from apfex.front._settings import SearchSettings
@@ -134,7 +142,13 @@ class PreparedRows:
         return sum(learner.steps for learner in self.learners)
 
 
-def prepare_rows(rows: Rows, part: np.ndarray, settings: SearchSettings, seed: int) -> PreparedRows:
+def prepare_rows(
+    rows: Rows,
+    part: np.ndarray,
+    settings: SearchSettings,
+    seed: int,
+    checkpoint: Checkpoint = NOWHERE,
+) -> PreparedRows:
     """Fit encoders, and a user's classifier if there is one, to some of the rows."""
     folds = deal(strata(rows)[part], settings.n_folds, seed)
     ours, n = fit_encoders(rows, part, settings), len(part)

@@ -63,6 +63,7 @@ def explore(
     sheet: str | None = None,
     stream: bool | None = None,
     out: str | os.PathLike[str] | None = None,
+    fresh: bool = False,
     progress: Progress | None = None,
     verbose: bool = False,
 ) -> Run:
@@ -130,10 +131,14 @@ def explore(
     out : path, optional
         Folder to write while the run goes on, as ``run.save`` does at its end; if it is stopped
         after the training, the model is kept in ``NAME.incomplete``. Of several workers
-        (:func:`~apfex.distributed.share_batches`) the first one writes.
+        (:func:`~apfex.distributed.share_batches`) the first one writes. What is finished of the
+        training is kept beside it, in ``NAME.checkpoint``, until the run is whole: a run that was
+        stopped, or killed, goes on from there when it is started again.
+    fresh : bool
+        Start anew: a checkpoint of an earlier run into ``out`` is removed.
     progress : callable, optional
-        Called with a word and the :class:`RunData`: "read" when the data are read, "training" and
-        "measuring" before that begins.
+        Called with a word and the :class:`RunData`: "read" when the data are read, "training"
+        ("resuming" where there is a checkpoint) and "measuring" before that begins.
     verbose : bool
         Whether a bar is drawn during the training; a line now and then where there is no terminal.
 
@@ -161,7 +166,7 @@ def explore(
     >>> run.data.leaks, run.data.test_rows
     ((), 100)
     """
-    return explore_with(ExploreSettings.of(locals()), source, out, progress, verbose)
+    return explore_with(ExploreSettings.of(locals()), source, out, progress, verbose, fresh=fresh)
 
 
 def explore_with(
@@ -170,6 +175,8 @@ def explore_with(
     out: str | os.PathLike[str] | None,
     progress: Progress | None,
     verbose: bool,
+    *,
+    fresh: bool = False,
 ) -> Run:
     """Do what the settings say; ``source`` is the frame where they name none."""
     team = chosen_workers()
@@ -184,9 +191,13 @@ def explore_with(
     tell("read", data.about)
     warn_of_data(data.about, data.words)
     if folder is None:
-        return _train_and_measure(settings, data, None, None, tell, verbose)
-    with new_folder(folder) as draft:
-        run = _train_and_measure(settings, data, draft, folder, tell, verbose)
+        return _train_and_measure(settings, data, None, None, tell, verbose, shared(None))
+    with checkpoint_of(folder, settings, data.about, fresh=fresh) as checkpoint:
+        with new_folder(folder, kept=checkpoint.folder) as draft:
+            checkpoint.match({"data": data.about.sha256})
+            run = _train_and_measure(
+                settings, data, draft, folder, tell, verbose, shared(checkpoint)
+            )
     return replace(run, folder=folder)
 
 
@@ -197,6 +208,7 @@ def _train_and_measure(
     folder: Path | None,
     tell: Progress,
     verbose: bool,
+    checkpoint: Checkpoint,
 ) -> Run:
     """Fit, measure, and write each part as soon as it is there."""
     from apfex.persistence import write_json

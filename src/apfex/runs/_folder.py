@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import platform
-import secrets
 import shutil
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -67,8 +66,20 @@ def new_folder(folder: Path) -> Iterator[Path]:
     After an error or Ctrl-C a model that was finished is kept in ``NAME.incomplete``, with the
     record that predicting needs; anything else is removed. A warning says so.
     """
+    from apfex.persistence import clean_up, new_draft
+
+    clean_up(folder)
+    with new_draft(lambda: _make_draft(folder)) as draft:
+        with _kept_if_whole(draft, folder):
+            yield draft
+            _publish(draft, folder)
+
+
+def _make_draft(folder: Path) -> Path:
+    from apfex.persistence import beside
+
+    draft = beside(folder, "draft")
     try:
-        draft = folder.with_name(f".{folder.name[:100]}.{secrets.token_hex(4)}.draft")
         draft.mkdir(parents=True)
     except (OSError, ValueError) as error:
         raise RunError(
@@ -76,9 +87,14 @@ def new_folder(folder: Path) -> Iterator[Path]:
             f"folder ({hint('out')}).",
             found=folder,
         ) from error
+    return draft
+
+
+@contextmanager
+def _kept_if_whole(draft: Path, folder: Path) -> Iterator[None]:
+    """After an error keep a draft with a model that is whole; remove any other."""
     try:
-        yield draft
-        _publish(draft, folder)
+        yield
     except BaseException as error:
         if (draft / MODEL).is_dir():
             kept = draft.rename(_unused(folder.with_name(f"{folder.name}.incomplete")))
