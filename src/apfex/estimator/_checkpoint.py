@@ -12,7 +12,14 @@ from sklearn.utils.validation import check_random_state
 
 from apfex.distributed import chosen_workers
 from apfex.models import NOWHERE, Checkpoint
-from apfex.persistence import CheckpointError, open_checkpoint, pack_arguments, shared, unpack
+from apfex.persistence import (
+    SEED,
+    CheckpointError,
+    open_checkpoint,
+    pack_arguments,
+    shared,
+    unpack,
+)
 
 if TYPE_CHECKING:
     from apfex.estimator._classifier import APFExClassifier
@@ -48,9 +55,9 @@ def opened_checkpoint(given: Any, clf: APFExClassifier) -> Iterator[Checkpoint]:
 def seed_of(random_state: Any, checkpoint: Checkpoint) -> int:
     """The seed of a fit: that of the checkpoint, where there is one and nobody says otherwise."""
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    known = checkpoint.read("seed")
+    known = checkpoint.read(SEED)
     if known is None:
-        checkpoint.write("seed", {"seed": seed})
+        checkpoint.write(SEED, {"seed": seed})
         return seed
     if random_state is not None and known["seed"] != seed:
         raise CheckpointError(

@@ -161,7 +161,7 @@ def prepare_rows(
         x = encode(encoder, rows, part, settings)
     else:
         inputs = fit_inputs(settings.estimator, rows.take(part))
-        models = cross_fit(settings.estimator, rows, part, folds, inputs, seed)
+        models = cross_fit(settings.estimator, rows, part, folds, inputs, seed, checkpoint)
         encoder = ModelEncoder(ours, tuple(models), c, inputs, names)
         found = encoder.transform_out_of_fold(rows.take(part), folds)
         x = torch.from_numpy(found).to(settings.device)

@@ -6,7 +6,9 @@ Files and folders come first; :func:`save_model` and :func:`load_model` store a 
 
 from apfex.persistence._bundle import Bundle, read_bundle, write_bundle
 from apfex.persistence._checkpoint import (
+    SEED,
     CheckpointError,
+    FolderCheckpoint,
     open_checkpoint,
     remove_checkpoint,
     shared,

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -24,6 +25,8 @@ from apfex.persistence._states import read_state, write_state
 
 KIND, FORMAT = "apfex.checkpoint", 1
 _MANIFEST, _LOCK, _ENDING = "checkpoint.json", ".lock", ".state"
+SEED = "seed"
+"""Name of the state that is kept before anything is finished."""
 _PACKAGES = ("apfex", "numpy", "scikit-learn", "torch", "xgboost", "xgboost-cpu")
 """That decide which bits come out."""
 _SECONDS = 10.0
@@ -81,9 +84,9 @@ class FolderCheckpoint:
         self._prefix, self._last, self._cost = prefix, time.monotonic(), 0.0
 
     @property
-    def n_states(self) -> int:
-        """How many states there are."""
-        return len(list(self.folder.glob(f"*{_ENDING}")))
+    def n_finished(self) -> int:
+        """How many parts of the fit are kept."""
+        return sum(path.name != f"{SEED}{_ENDING}" for path in self.folder.glob(f"*{_ENDING}"))
 
     def read(self, name: str) -> Any | None:
         """Return the state of this name; None where there is none."""
@@ -109,7 +112,16 @@ class FolderCheckpoint:
     def write(self, name: str, state: Any) -> None:
         """Keep a state, whole or not at all, in place of an earlier one of this name."""
         started = time.monotonic()
-        write_bytes_atomically(self._path(name), write_state(state))
+        try:
+            data = write_state(state)
+        except (TypeError, ImportError) as error:
+            warnings.warn(
+                f"The checkpoint {str(self.folder)!r} does not keep models that cannot be stored "
+                f"without pickle ({error}); a fit that goes on from there makes them again.",
+                stacklevel=2,
+            )
+            return
+        write_bytes_atomically(self._path(name), data)
         self._last = time.monotonic()
         self._cost = self._last - started
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from apfex.front import EstimatorModel
 from apfex.persistence._bundle import _load_arrays, _save_arrays
 from apfex.persistence._json import parse_json
+from apfex.persistence._label_models import estimator_from_dict, estimator_to_dict
 from apfex.persistence._modules import ModuleWriter, UserModules, build_modules
 from apfex.persistence._values import pack, unpack
 
@@ -55,7 +58,7 @@ def read_state(data: bytes, path: Path) -> Any:
     own = {name[1:]: array for name, array in arrays.items() if name[0] == "m"}
     files = {name[1:]: a.numpy().tobytes() for name, a in arrays.items() if name[0] == "f"}
     modules = build_modules(content["modules"], own, files, UserModules(None))
-    return _read(content["state"], arrays, modules)
+    return _read(content["state"], _Parts(arrays, modules, files))
 
 
 def _from_bytes(data: bytes) -> Tensor:
@@ -66,6 +69,9 @@ def _plain(part: Any, writer: ModuleWriter, arrays: dict[str, Tensor]) -> Any:
     if isinstance(part, Tensor):
         arrays[f"t{len(arrays)}"] = part
         return {"is": "tensor", "value": f"t{len(arrays) - 1}"}
+    if isinstance(part, EstimatorModel):
+        described = estimator_to_dict(part, writer)
+        return {"is": "estimator", "value": [pack(described), part.n_classes]}
     if isinstance(part, nn.Module):
         return {"is": "module", "value": writer.add(part)}
     if isinstance(part, list | tuple):
@@ -77,16 +83,28 @@ def _plain(part: Any, writer: ModuleWriter, arrays: dict[str, Tensor]) -> Any:
     return pack(part, "state")
 
 
-def _read(stored: Any, arrays: Mapping[str, Tensor], modules: list[nn.Module]) -> Any:
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """What a state refers to."""
+
+    arrays: Mapping[str, Tensor]
+    modules: list[nn.Module]
+    files: Mapping[str, bytes]
+
+
+def _read(stored: Any, parts: _Parts) -> Any:
     if isinstance(stored, list):
-        return [_read(part, arrays, modules) for part in stored]
+        return [_read(part, parts) for part in stored]
     kind = stored["is"] if isinstance(stored, dict) else None
     if kind == "tensor":
-        return arrays[stored["value"]]
+        return parts.arrays[stored["value"]]
     if kind == "module":
-        return modules[stored["value"]]
+        return parts.modules[stored["value"]]
+    if kind == "estimator":
+        described, n_classes = stored["value"]
+        return estimator_from_dict(unpack(described), parts.files, n_classes)
     if kind == "tuple":
-        return tuple(_read(stored["value"], arrays, modules))
+        return tuple(_read(stored["value"], parts))
     if kind == "dict":
-        return {unpack(key): _read(part, arrays, modules) for key, part in stored["value"]}
+        return {unpack(key): _read(part, parts) for key, part in stored["value"]}
     return unpack(stored)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from apfex.distributed import chosen_workers
 from apfex.plain import jsonable, printable
+from apfex.runs._checkpoint import checkpoint_of
 from apfex.runs._conclusion import conclude
 from apfex.runs._data import RunData, SplitData, read_and_split
 from apfex.runs._data_caveats import caveats_of_data, caveats_of_training, warn_of_data
@@ -24,11 +25,12 @@ from apfex.runs._stream_data import StreamedData, is_streamed, read_streamed
 if TYPE_CHECKING:
     from apfex.estimator import APFExClassifier
     from apfex.metrics import NotEstimableWarning
+    from apfex.models import Checkpoint
 
 _NAMED = 5
 
 
-Progress = Callable[[Literal["read", "training", "measuring"], RunData], object]
+Progress = Callable[[Literal["read", "resuming", "training", "measuring"], RunData], object]
 
 
 def explore(
@@ -137,8 +139,8 @@ def explore(
     fresh : bool
         Start anew: a checkpoint of an earlier run into ``out`` is removed.
     progress : callable, optional
-        Called with a word and the :class:`RunData`: "read" when the data are read, "training"
-        ("resuming" where there is a checkpoint) and "measuring" before that begins.
+        Called with a word and the :class:`RunData`: "read" when the data are read, "resuming" where
+        a run that was stopped goes on, "training" and "measuring" before that begins.
     verbose : bool
         Whether a bar is drawn during the training; a line now and then where there is no terminal.
 
@@ -187,17 +189,19 @@ def explore_with(
         data: SplitData | StreamedData = read_streamed(settings)
     else:
         data = read_and_split(settings, source)
+    from apfex.persistence import shared
+
     tell = progress or (lambda *_: None)
     tell("read", data.about)
     warn_of_data(data.about, data.words)
     if folder is None:
         return _train_and_measure(settings, data, None, None, tell, verbose, shared(None))
     with checkpoint_of(folder, settings, data.about, fresh=fresh) as checkpoint:
-        with new_folder(folder, kept=checkpoint.folder) as draft:
-            checkpoint.match({"data": data.about.sha256})
-            run = _train_and_measure(
-                settings, data, draft, folder, tell, verbose, shared(checkpoint)
-            )
+        if checkpoint.n_finished:
+            tell("resuming", data.about)
+        with new_folder(folder, checkpoint) as draft:
+            kept = shared(checkpoint)
+            run = _train_and_measure(settings, data, draft, folder, tell, verbose, kept)
     return replace(run, folder=folder)
 
 
@@ -218,7 +222,8 @@ def _train_and_measure(
     if draft is not None:
         write_json(draft / RUN, record)
     tell("training", about)
-    clf, caught = _fit(settings, data.classes[data.favorable], data.fit_arguments(), verbose)
+    rows = {**data.fit_arguments(), "checkpoint": checkpoint}
+    clf, caught = _fit(settings, data.classes[data.favorable], rows, verbose)
     if draft is not None:
         clf.save(draft / MODEL)
     tell("measuring", about)
