@@ -14,6 +14,8 @@ from apfex.cli._screen import Screen
 from apfex.plain import printable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from apfex.runs import GroupCounts, Run, RunData
 
 EXAMPLES = options.examples(
@@ -151,6 +153,12 @@ def explore(
         ),
     ] = None,
     out: options.Out = None,
+    fresh: Annotated[
+        bool,
+        typer.Option(
+            "--fresh", help="Start anew, not where an earlier run into the same folder stopped."
+        ),
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Train models from the most accurate to the fairest, and write a report and the models."""
@@ -162,7 +170,7 @@ def explore(
     team = chosen_workers()
     folder = free_folder(out, source) if team is None or team.rank == 0 else None
     screen.aside(f"Reading {printable(source)} ...")
-    run = explore(**given, out=folder, **telling(screen))
+    run = explore(**given, out=folder, **telling(screen, folder))
     if folder is not None:
         show_run(run, screen)
         screen.finish(to_document(run))
@@ -170,7 +178,7 @@ def explore(
         raise typer.Exit(1)
 
 
-def telling(screen: Screen) -> dict[str, Any]:
+def telling(screen: Screen, folder: Path | None) -> dict[str, Any]:
     """What a run is to tell while it goes on."""
     import rich
 
@@ -179,8 +187,12 @@ def telling(screen: Screen) -> dict[str, Any]:
     def tell(stage: str, data: RunData) -> None:
         if stage == "read":
             _show_data(data, screen)
+        elif stage == "resuming":
+            screen.aside(f"Going on from {printable(folder)}.checkpoint (--fresh starts anew)")
         elif stage == "training":
-            screen.aside(f"Training on {data.fit_rows:,} rows ... (Ctrl-C stops; nothing is kept)")
+            screen.aside(
+                f"Training on {data.fit_rows:,} rows ... (Ctrl-C stops; what is finished is kept)"
+            )
         else:
             screen.aside(
                 f"Measuring every model on {data.test_rows:,} test rows ... (Ctrl-C keeps the "

@@ -171,7 +171,8 @@ def rerun(
     screen = Screen(json)
     known = load_run(run).record["data"]
     beside = str(data or known["path"] or known["name"])
-    done = rerun(run, data=data, out=free_folder(out, beside), **telling(screen))
+    folder = free_folder(out, beside)
+    done = rerun(run, data=data, out=folder, **telling(screen, folder))
     show_run(done.run, screen)
     screen.say()
     repeats = done.repeats.absolute()

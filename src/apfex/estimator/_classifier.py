@@ -14,11 +14,12 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from apfex.auditing import Audit
 from apfex.clusters import is_dask_frame
 from apfex.estimator._audit import compare_decisions, read_audit_rows
+from apfex.estimator._checkpoint import opened_checkpoint, seed_of
 from apfex.estimator._dask_inputs import OpenedFrame, settings_for_dask
 from apfex.estimator._inputs import (
     class_code,
@@ -344,7 +345,13 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         self.streaming = streaming
 
     def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        checkpoint: Any = None,
     ) -> Self:
         """Explore the front.
 
@@ -364,6 +371,11 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             Not needed where ``sensitive`` names columns of ``X``.
         sample_weight : array of shape [n], or column of a stream, optional
             Only ratios matter. A row of weight zero is left out, as if it were not there.
+        checkpoint : path, optional
+            Folder in which finished parts of the fit are kept. Where the process is stopped, or
+            killed, the same fit goes on from there, to the same front to the last bit. One of other
+            data, other settings or another version is refused. The folder stays when the fit is
+            finished.
         """
         settings = read_settings(self)
         given = (y, sensitive_features, sample_weight)
@@ -382,8 +394,16 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             left_out = () if self.include_sensitive else tuple(column_names(self.sensitive))
             names = getattr(self, "feature_names_in_", None)
             features = Features(self.n_features_in_, names, left_out)
-            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-            self.fitted_ = search(rows, settings, features=features, favorable=favorable, seed=seed)
+            keeper = until_fitted.enter_context(opened_checkpoint(checkpoint, self))
+            seed = seed_of(self.random_state, keeper)
+            self.fitted_ = search(
+                rows,
+                settings,
+                features=features,
+                favorable=favorable,
+                seed=seed,
+                checkpoint=keeper,
+            )
         self.point_ = self.front_.first_choice(settings.bounds, settings.max_error_increase)
         return self
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import torch
@@ -28,11 +28,14 @@ from apfex.front._rows import TableEncoders, ValidationRows, fit_encoders_to_sum
 from apfex.front._settings import SearchSettings
 from apfex.front._spooled_rows import RowFacts, SpooledRows, StreamedRows
 from apfex.models import (
+    NOWHERE,
+    Checkpoint,
     Chunk,
     ChunkedLearner,
     ChunkedRows,
     JointModel,
     OutOfFoldPredictions,
+    Part,
     given_groups,
     mix_learners,
     out_of_fold,
@@ -52,6 +55,7 @@ def search_stream(
     streaming: StreamSettings,
     seed: int,
     folder: Path,
+    checkpoint: Checkpoint = NOWHERE,
 ) -> SearchResult:
     """Encode the rows of a stream, keep them in files, and search rules on these."""
     facts, fraction = streamed.facts, settings.validation_fraction
@@ -68,7 +72,7 @@ def search_stream(
     rows = SpooledRows(streamed, encoder, dealer, settings.n_folds, streaming, folder)
     n = int(dealer.training.sum())
     learners = encoder.chunked_learners(settings, n, seed, folder)
-    return search_chunks(rows, facts, learners, encoder, settings, seed)
+    return search_chunks(rows, facts, learners, encoder, settings, seed, checkpoint)
 
 
 def search_chunks(
@@ -78,6 +82,7 @@ def search_chunks(
     encoder: TableEncoders,
     settings: SearchSettings,
     seed: int,
+    checkpoint: Checkpoint = NOWHERE,
 ) -> SearchResult:
     """Fit models and rules to rows in chunks, wherever they lie, and measure them on others.
 
@@ -91,6 +96,8 @@ def search_chunks(
         Which the rows were encoded by.
     settings : SearchSettings
     seed : int
+    checkpoint : Checkpoint, optional
+        Where what is finished is kept.
 
     Returns
     -------
@@ -99,9 +106,13 @@ def search_chunks(
     """
     steps, done = sum(learner.steps for learner in learners), count(1)
     with progress(settings.verbose, steps, settings.figures) as show:
-        fitted = [learner.fit(rows, lambda: show(next(done), [])) for learner in learners]
+        checkpoint.match(_facts_of(rows))
+        fitted = [
+            learner.fit(rows, lambda: show(next(done), []), checkpoint.part(f"learner{place}"))
+            for place, learner in enumerate(learners)
+        ]
         found = _RuleRows.of(rows, facts, fitted, encoder, settings, seed)
-        explored = found.joint.explore()
+        explored = found.joint.explore(checkpoint)
         rules = explored.rules
         if settings.positive_rate is not None:
             rules = _at_rate(rules, rows, found.joint.model, settings, seed)
@@ -125,6 +136,21 @@ def search_chunks(
         )
     objectives = found.joint.objectives(facts.groupings)
     return SearchResult(candidates, validation, encoder, explored.trace, objectives)
+
+
+def _facts_of(rows: ChunkedRows) -> dict[str, Any]:
+    """What is learnt from: all rows by group and label, and those by which rules are fitted."""
+    parts: tuple[Part, ...] = ("training", "validation")
+    counts = [torch.from_numpy(np.asarray(rows.counts(part))) for part in parts]
+    facts: dict[str, Any] = {"numbers of rows": counts}
+    for chunk in rows.chunks("rules"):
+        for name, values in (
+            ("inputs", chunk.x),
+            ("labels or groups", chunk.targets),
+            ("weights", chunk.weight),
+        ):
+            facts.setdefault(name, []).append(values)
+    return facts
 
 
 @final

@@ -5,10 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 import numpy as np
 import pandas as pd
+import torch
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
@@ -18,6 +20,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from apfex.front._label_models import EstimatorModel, first_line
 from apfex.front._rows import Rows
+from apfex.models import NOWHERE, Checkpoint, kept
 from apfex.tables import TableEncoder
 
 _TAKE_CATEGORIES = ("lightgbm", "xgboost", "sklearn.ensemble._hist_gradient_boosting")
@@ -87,7 +90,13 @@ def fit_inputs(model: Any, X: Any) -> Inputs:
 
 
 def cross_fit(
-    model: Any, rows: Rows, part: np.ndarray, folds: np.ndarray, inputs: Inputs, seed: int
+    model: Any,
+    rows: Rows,
+    part: np.ndarray,
+    folds: np.ndarray,
+    inputs: Inputs,
+    seed: int,
+    checkpoint: Checkpoint = NOWHERE,
 ) -> list[EstimatorModel]:
     """Fit a clone for each fold, without the rows of that fold.
 
@@ -102,6 +111,8 @@ def cross_fit(
     inputs : TableEncoder, TextAsCategories or None
     seed : int
         Of clones whose ``random_state`` is None.
+    checkpoint : Checkpoint, optional
+        Where every clone is kept that can be stored.
     """
     X = rows.take(part)
     X = X if inputs is None else inputs.transform(X)
@@ -112,14 +123,35 @@ def cross_fit(
             "all rows alike, and only calibration, rules and figures are weighted.",
             stacklevel=6,
         )
-    found = []
-    for fold in range(int(folds.max()) + 1):
+    checkpoint.match(_facts(X, rows, part, folds))
+
+    def learn(fold: int) -> EstimatorModel:
         own = np.flatnonzero(folds != fold)
         weight = None if rows.sample_weight is None else rows.sample_weight[part[own]]
         given = {} if weight is None or weighting is None else {weighting: weight}
         made = _seeded(_takes_categories(clone(model)), [seed, fold])
-        found.append(_fit(made, _safe_indexing(X, own), rows.y[part[own]], rows.classes, given))
-    return found
+        return _fit(made, _safe_indexing(X, own), rows.y[part[own]], rows.classes, given)
+
+    return [
+        kept(checkpoint, f"model-{fold}", partial(learn, fold))
+        for fold in range(int(folds.max()) + 1)
+    ]
+
+
+def _facts(X: Any, rows: Rows, part: np.ndarray, folds: np.ndarray) -> dict[str, Any]:
+    """What clones learn from, for a checkpoint."""
+    frame = isinstance(X, pd.DataFrame)
+    columns = [X.iloc[:, place] for place in range(X.shape[1])] if frame else list(np.asarray(X).T)
+    cells = [torch.from_numpy(pd.util.hash_array(_hashable(one)).view(np.int64)) for one in columns]
+    weight = np.ones(0) if rows.sample_weight is None else rows.sample_weight[part]
+    labels = [torch.from_numpy(one) for one in (rows.y[part], folds)]
+    return {"columns of X": cells, "y": labels, "sample_weight": torch.from_numpy(weight)}
+
+
+def _hashable(column: Any) -> np.ndarray:
+    """Values of one type: text where there are several."""
+    values = np.asarray(column)
+    return values.astype(str).astype(object) if values.dtype.kind in "OUST" else values
 
 
 def _fit(made: Any, X: Any, codes: np.ndarray, classes: np.ndarray, given: Any) -> EstimatorModel:

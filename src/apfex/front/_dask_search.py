@@ -20,7 +20,7 @@ from apfex.front._dealing import Dealer
 from apfex.front._rows import Encoder, fit_encoders_to_summary
 from apfex.front._settings import SearchSettings
 from apfex.front._spooled_rows import RowFacts, StreamedRows, check_same_rows
-from apfex.models import Chunk, DaskRows, DaskTreeLearner, PartitionRows
+from apfex.models import NOWHERE, Checkpoint, Chunk, DaskRows, DaskTreeLearner, PartitionRows
 from apfex.streams import StreamSettings
 
 EncodedStrata = tuple[Any, np.ndarray, np.ndarray]
@@ -57,7 +57,11 @@ class PartitionedRows:
 
 
 def search_partitions(
-    rows: PartitionedRows, settings: SearchSettings, streaming: StreamSettings, seed: int
+    rows: PartitionedRows,
+    settings: SearchSettings,
+    streaming: StreamSettings,
+    seed: int,
+    checkpoint: Checkpoint = NOWHERE,
 ) -> SearchResult:
     """Encode the partitions where they are, grow trees on all workers, and search rules."""
     facts, n_folds = rows.facts, settings.n_folds
@@ -68,7 +72,7 @@ def search_partitions(
     encoded = _encode_all(rows, encoder, dealer, n_folds)
     trees = encoder.trees(settings, int(dealer.training.sum()), seed)
     learner = DaskTreeLearner(trees, encoder.feature_types, n_folds)
-    return search_chunks(encoded, facts, [learner], encoder, settings, seed)
+    return search_chunks(encoded, facts, [learner], encoder, settings, seed, checkpoint)
 
 
 def _encode_all(rows: PartitionedRows, encoder: Encoder, dealer: Dealer, n_folds: int) -> DaskRows:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,8 +30,10 @@ from apfex.front._progress import Show, progress
 from apfex.front._rows import Rows, ValidationRows, encode, fit_encoders, split
 from apfex.front._settings import SearchSettings
 from apfex.models import (
+    NOWHERE,
     Aims,
     BoostedMembers,
+    Checkpoint,
     MemberGradient,
     MemberSchedule,
     StackedMLP,
@@ -37,6 +41,7 @@ from apfex.models import (
     TrainingRows,
     Trees,
     boost_members,
+    kept,
     train_population,
 )
 from apfex.relaxations import tanh_step
@@ -52,13 +57,15 @@ _LEAST_WEIGHT = 2.0
 """Of a leaf of these: no validation rows stop them."""
 
 
-def search_members(rows: Rows, settings: SearchSettings, seed: int) -> SearchResult:
+def search_members(
+    rows: Rows, settings: SearchSettings, seed: int, checkpoint: Checkpoint = NOWHERE
+) -> SearchResult:
     """Train members as their aims and strategies say; training rows learn, others choose."""
     train, chosen = split(rows, settings.validation_fraction, seed)
     validation = rows.validation(chosen)
     check_measurable(validation, settings.criteria)
     search = _search_trees if settings.has_trees else _search_networks
-    found = search(rows, (train, chosen), validation, settings, seed)
+    found = search(rows, (train, chosen), validation, settings, seed, checkpoint)
     _warn_collapsed(found, settings, settings.aims(len(rows.groupings)))
     return found
 
@@ -68,7 +75,12 @@ Parts = tuple[np.ndarray, np.ndarray]
 
 
 def _search_networks(
-    rows: Rows, parts: Parts, validation: ValidationRows, settings: SearchSettings, seed: int
+    rows: Rows,
+    parts: Parts,
+    validation: ValidationRows,
+    settings: SearchSettings,
+    seed: int,
+    checkpoint: Checkpoint,
 ) -> SearchResult:
     """Every point a network of its own."""
     train, chosen = parts
@@ -80,6 +92,14 @@ def _search_networks(
     aims = settings.aims(len(rows.groupings))
     population = _population(settings, rows, x.shape[1], aims.n_members, seed)
     training = settings.training(len(train), seed)
+    learning = _weighted(rows.training(train, x), settings, len(rows.classes))
+    checkpoint.match(
+        {
+            **learning.facts(),
+            "validation rows": [x_validation, *validation.facts()],
+            "models to start from": population.values(),
+        }
+    )
     networks = _Networks(population, validation, x_validation, settings, training.epochs)
     with progress(settings.verbose, training.epochs, settings.figures) as show:
 
@@ -92,11 +112,13 @@ def _search_networks(
         networks.evaluate(0)
         trace = train_population(
             population,
-            _weighted(rows.training(train, x), settings, len(rows.classes)),
+            learning,
             training,
             aims=aims,
             strategies=settings.strategies,
             on_epoch=on_epoch,
+            checkpoint=checkpoint,
+            beside=networks,
         )
         if settings.patience is not None:
             networks.take_best(settings.patience)
@@ -108,7 +130,12 @@ def _search_networks(
 
 
 def _search_trees(
-    rows: Rows, parts: Parts, validation: ValidationRows, settings: SearchSettings, seed: int
+    rows: Rows,
+    parts: Parts,
+    validation: ValidationRows,
+    settings: SearchSettings,
+    seed: int,
+    checkpoint: Checkpoint,
 ) -> SearchResult:
     """Every point an ensemble of its own, on a common base."""
     own = settings.init is not None
@@ -119,15 +146,20 @@ def _search_trees(
     )
     training = _weighted(training, settings, len(rows.classes))
     validating = replace(validating, class_weight=training.class_weight)
+    checkpoint.match({**training.facts(), "validation rows": list(validating.facts().values())})
     base = (
         read_init_trees(settings.init, rows, encoder)
         if isinstance(encoder, InitColumns)
-        else Trees.fit(
-            training.weighted_by_label(),
-            validating.weighted_by_label(),
-            len(rows.classes),
-            trees,
-            encoder.feature_types,
+        else kept(
+            checkpoint,
+            "base",
+            lambda: Trees.fit(
+                training.weighted_by_label(),
+                validating.weighted_by_label(),
+                len(rows.classes),
+                trees,
+                encoder.feature_types,
+            ),
         )
     )
     aims, schedule = settings.aims(len(rows.groupings)), MemberSchedule.of(_ROUNDS)
@@ -188,6 +220,7 @@ class _Networks:
         self._times, self._arrived = set(schedule.looks), schedule.arrive
         self._times |= {0} if settings.init is not None else set()
         self._losses: list[np.ndarray] = []
+        self._looks: list[tuple[int, StackedMLP | StackedModules]] = []
         self.candidates: list[Candidate] = []
         self.best: list[float] = []
 
@@ -199,9 +232,7 @@ class _Networks:
         patient = self._settings.patience is not None and epoch >= self._arrived
         if epoch not in self._times and not patient:
             return None
-        found, evaluated = self._evaluate(np.full(self._population.n_members, epoch))
-        if epoch in self._times:
-            self._keep(found, evaluated)
+        evaluated = self._look(epoch, kept=epoch in self._times)
         if not patient:
             return None
         self._losses.append(evaluated.losses)
@@ -212,17 +243,41 @@ class _Networks:
         best = self._arrived + np.argmin(self._losses, 0)
         # Later than this a member had stopped, and was at its best already.
         self.candidates = [c for c in self.candidates if c.epoch <= best[c.member] + patience]
-        self._keep(*self._evaluate(best))
+        self._evaluate(best, copy.deepcopy(self._population), kept=True)
 
-    def _evaluate(self, epochs: np.ndarray) -> tuple[list[Candidate], Evaluation]:
+    def state_dict(self) -> dict[str, Any]:
+        """The networks at the epochs of which there are snapshots, for a checkpoint."""
+        return {
+            "looks": [[epoch, snapshot.state_dict()] for epoch, snapshot in self._looks],
+            "losses": [torch.from_numpy(losses) for losses in self._losses],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Evaluate the same networks again; the population is left as the last of them."""
+        self.candidates, self._looks = [], []
+        for epoch, networks in state["looks"]:
+            self._population.load_state_dict(networks)
+            self._look(epoch, kept=True)
+        self._losses = [losses.numpy() for losses in state["losses"]]
+
+    def _look(self, epoch: int, *, kept: bool) -> Evaluation:
+        snapshot = copy.deepcopy(self._population)
+        if kept:
+            self._looks.append((epoch, snapshot))
+        return self._evaluate(np.full(snapshot.n_members, epoch), snapshot, kept=kept)
+
+    def _evaluate(
+        self, epochs: np.ndarray, snapshot: StackedMLP | StackedModules, *, kept: bool
+    ) -> Evaluation:
         with torch.no_grad():
             scores = self._population.scores(self._x)
-        snapshot = copy.deepcopy(self._population)
-        return evaluate_scores(scores, epochs, self._validation, self._settings, snapshot)
-
-    def _keep(self, found: list[Candidate], evaluated: Evaluation) -> None:
-        self.best = evaluated.best
-        self.candidates += found
+        found, evaluated = evaluate_scores(
+            scores, epochs, self._validation, self._settings, snapshot
+        )
+        if kept:
+            self.best = evaluated.best
+            self.candidates += found
+        return evaluated
 
 
 class _Ensembles:

@@ -15,7 +15,15 @@ from apfex.front._cross_fit import Inputs, cross_fit, fit_inputs
 from apfex.front._init_model import as_frame
 from apfex.front._label_models import LabelModel, read_init
 from apfex.front._rows import Rows, TableEncoders, deal, encode, fit_encoders, strata
-from apfex.models import InitModel, JointLearner, JointModel, LabelColumnsLearner, TreeLearner
+from apfex.models import (
+    NOWHERE,
+    Checkpoint,
+    InitModel,
+    JointLearner,
+    JointModel,
+    LabelColumnsLearner,
+    TreeLearner,
+)
 
 if TYPE_CHECKING:
     from apfex.front._settings import SearchSettings
@@ -134,7 +142,13 @@ class PreparedRows:
         return sum(learner.steps for learner in self.learners)
 
 
-def prepare_rows(rows: Rows, part: np.ndarray, settings: SearchSettings, seed: int) -> PreparedRows:
+def prepare_rows(
+    rows: Rows,
+    part: np.ndarray,
+    settings: SearchSettings,
+    seed: int,
+    checkpoint: Checkpoint = NOWHERE,
+) -> PreparedRows:
     """Fit encoders, and a user's classifier if there is one, to some of the rows."""
     folds = deal(strata(rows)[part], settings.n_folds, seed)
     ours, n = fit_encoders(rows, part, settings), len(part)
@@ -147,7 +161,7 @@ def prepare_rows(rows: Rows, part: np.ndarray, settings: SearchSettings, seed: i
         x = encode(encoder, rows, part, settings)
     else:
         inputs = fit_inputs(settings.estimator, rows.take(part))
-        models = cross_fit(settings.estimator, rows, part, folds, inputs, seed)
+        models = cross_fit(settings.estimator, rows, part, folds, inputs, seed, checkpoint)
         encoder = ModelEncoder(ours, tuple(models), c, inputs, names)
         found = encoder.transform_out_of_fold(rows.take(part), folds)
         x = torch.from_numpy(found).to(settings.device)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import torch
@@ -33,7 +33,9 @@ from apfex.front._rows import (
 from apfex.front._settings import SearchSettings
 from apfex.groups import Groups
 from apfex.models import (
+    NOWHERE,
     Aims,
+    Checkpoint,
     ExploredRules,
     InitModel,
     JointModel,
@@ -42,6 +44,7 @@ from apfex.models import (
     RuleProblem,
     explore_rules,
     fit_joint_model,
+    kept,
     rule_scores,
     rules_at_rate,
 )
@@ -52,7 +55,9 @@ _RESAMPLES = 20
 """Of the training rows, by which rules are compared."""
 
 
-def search_rules(rows: Rows, settings: SearchSettings, seed: int) -> SearchResult:
+def search_rules(
+    rows: Rows, settings: SearchSettings, seed: int, checkpoint: Checkpoint = NOWHERE
+) -> SearchResult:
     """Fit rules to some rows, and measure them on others."""
     check_enough(rows)
     crosses = settings.crosses(len(rows.y))
@@ -60,15 +65,19 @@ def search_rules(rows: Rows, settings: SearchSettings, seed: int) -> SearchResul
     parts = (everything, everything) if crosses else split(rows, settings.validation_fraction, seed)
     validation = rows.validation(parts[1])
     check_measurable(validation, settings.criteria)
-    prepared = prepare_rows(rows, parts[0], settings, seed)
+    prepared = prepare_rows(rows, parts[0], settings, seed, checkpoint)
     steps = prepared.steps
     with progress(settings.verbose, steps, settings.figures) as show:
-        fitted = JointFit.to(rows, parts[0], prepared, settings, seed, show)
-        explored = fitted.explore()
+        fitted = JointFit.to(rows, parts[0], prepared, settings, seed, show, checkpoint)
+        explored = fitted.explore(checkpoint)
         rules = explored.rules
         if settings.positive_rate is not None:
             rules = fitted.at_rate(rules, rows, parts[1])
-        decisions = fitted.cross_decide() if crosses else fitted.decide(rules, rows, parts[1])
+        decisions = (
+            kept(checkpoint, "decisions", fitted.cross_decide).to(rules.device)
+            if crosses
+            else fitted.decide(rules, rows, parts[1])
+        )
         evaluated = evaluate(decisions, validation, settings.criteria, settings.scoring)
         show(steps, evaluated.best)
     trivial = evaluated.trivial | fitted.is_constant(rules)
@@ -136,14 +145,18 @@ class JointFit:
         settings: SearchSettings,
         seed: int,
         show: Show,
+        checkpoint: Checkpoint,
     ) -> JointFit:
         """Train the models on some of the rows."""
         x = prepared.x
         folds = torch.from_numpy(prepared.folds).to(x.device)
         many = rows.cells(part)
         joint = rows.joint(part, x, folds, many)
+        checkpoint.match(joint.facts())
         done = count(1)
-        model, out_of_fold = fit_joint_model(joint, prepared.learners, lambda: show(next(done), []))
+        model, out_of_fold = fit_joint_model(
+            joint, prepared.learners, lambda: show(next(done), []), checkpoint
+        )
         if many is not None and settings.group_thresholds:
             model = model.of_cells(torch.from_numpy(many.cells).to(x.device))
         predictions = OutOfFoldPredictions(out_of_fold, joint.targets, joint.sample_weight)
@@ -158,10 +171,14 @@ class JointFit:
             seed,
         )
 
-    def explore(self) -> ExploredRules:
+    def explore(self, checkpoint: Checkpoint) -> ExploredRules:
         """Rules by all predictions."""
-        problems, settings = [self._problem(self.predictions)], self.settings
-        return explore_rules(problems, self.aims, settings.strategies, seed=self.seed)[0]
+        problem, strategies = self._problem(self.predictions), self.settings.strategies
+
+        def search() -> dict[str, Any]:
+            return explore_rules([problem], self.aims, strategies, seed=self.seed)[0].state_dict()
+
+        return ExploredRules.from_state_dict(kept(checkpoint, "rules", search), problem.q.device)
 
     def _problem(self, predictions: OutOfFoldPredictions) -> RuleProblem:
         """What rules by some of the predictions are judged by."""

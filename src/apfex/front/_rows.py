@@ -176,6 +176,10 @@ class ValidationRows:
         """Weights, or ones."""
         return np.ones(len(self.y)) if self.sample_weight is None else self.sample_weight
 
+    def facts(self) -> list[Tensor]:
+        """All that points are measured by, as a checkpoint compares it."""
+        return [torch.from_numpy(part) for part in (self.y, self.crossing.codes, self.weight)]
+
     def count(self, decisions: np.ndarray, favorable: int) -> ConfusionCounts:
         """Confusion counts of decisions [n], of the groups of the crossing."""
         return count_rows(

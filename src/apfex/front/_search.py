@@ -25,7 +25,7 @@ from apfex.front._settings import SearchSettings
 from apfex.front._spooled_rows import RowFacts, StreamedRows
 from apfex.groups import Groups
 from apfex.metrics import GroupRates, levelled_down
-from apfex.models import fit_calibration, use_threads
+from apfex.models import NOWHERE, Checkpoint, fit_calibration, use_threads
 from apfex.rates import ConfusionCounts
 from apfex.streams import StreamSettings
 
@@ -101,7 +101,12 @@ class Fitted:
 
 
 def search_front(
-    rows: Rows, settings: SearchSettings, features: Features, favorable: int, seed: int
+    rows: Rows,
+    settings: SearchSettings,
+    features: Features,
+    favorable: int,
+    seed: int,
+    checkpoint: Checkpoint = NOWHERE,
 ) -> Fitted:
     """Search a front: training rows make models and rules, validation rows report.
 
@@ -117,6 +122,8 @@ def search_front(
     favorable : int
         Code of the favorable class.
     seed : int
+    checkpoint : Checkpoint, optional
+        Where what is finished is kept, and from where a search that was stopped goes on.
 
     Returns
     -------
@@ -132,7 +139,7 @@ def search_front(
     """
     search = search_rules if settings.search == "postprocess" else search_members
     with use_threads(settings.n_threads):
-        found = search(rows, settings, seed)
+        found = search(rows, settings, seed, checkpoint)
     return fitted_of(found, rows, settings, features, favorable)
 
 
@@ -143,12 +150,13 @@ def search_streamed_front(
     favorable: int,
     seed: int,
     *,
+    checkpoint: Checkpoint = NOWHERE,
     streaming: StreamSettings,
     folder: Path,
 ) -> Fitted:
     """Search a front of rows that are read in chunks and kept in files of a folder."""
     with use_threads(settings.n_threads):
-        found = search_stream(rows, settings, streaming, seed, folder)
+        found = search_stream(rows, settings, streaming, seed, folder, checkpoint)
     return fitted_of(found, rows.facts, settings, features, favorable)
 
 
@@ -159,10 +167,11 @@ def search_partitioned_front(
     favorable: int,
     seed: int,
     streaming: StreamSettings,
+    checkpoint: Checkpoint = NOWHERE,
 ) -> Fitted:
     """Search a front of rows that lie on the workers of a Dask cluster."""
     with use_threads(settings.n_threads):
-        found = search_partitions(rows, settings, streaming, seed)
+        found = search_partitions(rows, settings, streaming, seed, checkpoint)
     return fitted_of(found, rows.facts, settings, features, favorable)
 
 

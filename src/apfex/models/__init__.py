@@ -4,6 +4,7 @@ from apfex.models._adam import Adam
 from apfex.models._aims import Aims, spread_aims
 from apfex.models._boosting import BoostedMembers, BoostedModel, boost_members
 from apfex.models._calibration import calibrate, fit_calibration
+from apfex.models._checkpoint import NOWHERE, Checkpoint, kept
 from apfex.models._chunked_learners import ChunkedColumnsLearner, ChunkedNetworkLearner
 from apfex.models._chunked_rows import Chunk, ChunkedLearner, ChunkedRows, Part, out_of_fold
 from apfex.models._chunked_trees import ChunkedTreeLearner

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from typing import final
+from collections.abc import Mapping, Sequence
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -84,6 +84,23 @@ class Adam:
         taken._squares = [square[members] for square in self._squares]
         taken._count = self._count.clone()
         return taken
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that it remembers, for a checkpoint."""
+        return {
+            "means": list(self._means),
+            "squares": list(self._squares),
+            "steps": self._steps,
+            "count": self._count,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where :meth:`state_dict` was taken, with parameters of the same shapes."""
+        for own, given in ((self._means, state["means"]), (self._squares, state["squares"])):
+            for tensor, value in zip(own, given, strict=True):
+                tensor.copy_(value)
+        self._steps = state["steps"]
+        self._count.copy_(state["count"])
 
     def _step_plain(self, gradients: Sequence[Tensor], learning_rate: float) -> None:
         self._steps += 1

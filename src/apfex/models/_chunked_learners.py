@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from apfex.models._adam import Adam
+from apfex.models._checkpoint import NOWHERE, Checkpoint
 from apfex.models._chunked_rows import Chunk, ChunkedLearner, ChunkedRows
 from apfex.models._joint_learners import DECAY_ROWS, ColumnsModel
 from apfex.models._member_losses import cross_entropy_gradient
@@ -51,7 +52,9 @@ class ChunkedNetworkLearner:
         """Number of epochs."""
         return self.training.epochs
 
-    def fit(self, rows: ChunkedRows, on_step: Callable[[], None]) -> list[nn.Module]:
+    def fit(
+        self, rows: ChunkedRows, on_step: Callable[[], None], checkpoint: Checkpoint = NOWHERE
+    ) -> list[nn.Module]:
         """Train a network for each fold."""
         n, (k, c) = int(rows.counts("training").sum()), rows.shape
         training = self.training
@@ -60,9 +63,14 @@ class ChunkedNetworkLearner:
         made = StackedMLP(rows.n_inputs, k * c, self.hidden, rows.n_folds, training.seed)
         population = made.to(self.device)
         optimizer = Adam(population.parameters(), training.weight_decay)
-        done, steps = 0, training.epochs * max(1, n / training.batch_size)
+        first, done, steps = 0, 0, training.epochs * max(1, n / training.batch_size)
+        state = checkpoint.read("training")
+        if state is not None:
+            first, done = state["epochs"], state["steps"]
+            population.load_state_dict(state["population"])
+            optimizer.load_state_dict(state["optimizer"])
         with own_randomness(training.seed, self.device):
-            for epoch in range(training.epochs):
+            for epoch in range(first, training.epochs):
                 population.train()
                 for batch in batches(rows, training, epoch):
                     rate = cosine_rate(training.learning_rate, min(1.0, done / steps))
@@ -70,6 +78,14 @@ class ChunkedNetworkLearner:
                     done += 1
                 population.train(False)
                 on_step()
+                if checkpoint.is_due(finished=epoch + 1 == training.epochs):
+                    state = {
+                        "epochs": epoch + 1,
+                        "steps": done,
+                        "population": population.state_dict(),
+                        "optimizer": optimizer.state_dict(),
+                    }
+                    checkpoint.write("training", state)
         return [population.member(fold).cpu() for fold in range(rows.n_folds)]
 
 
@@ -157,9 +173,12 @@ class ChunkedColumnsLearner:
         """Those of the learner."""
         return self.learner.steps
 
-    def fit(self, rows: ChunkedRows, on_step: Callable[[], None]) -> list[nn.Module]:
+    def fit(
+        self, rows: ChunkedRows, on_step: Callable[[], None], checkpoint: Checkpoint = NOWHERE
+    ) -> list[nn.Module]:
         """Fit the learner to its inputs."""
-        models = self.learner.fit(_SomeColumns(rows, self.start, self.stop), on_step)
+        own = _SomeColumns(rows, self.start, self.stop)
+        models = self.learner.fit(own, on_step, checkpoint)
         return [ColumnsModel(model, self.start, self.stop) for model in models]
 
 

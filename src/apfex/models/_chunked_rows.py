@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from apfex.models._checkpoint import NOWHERE, Checkpoint
+
 Part = Literal["training", "rules", "validation"]
 """Rows to learn from; those of them by which rules are fitted; rows that measure."""
 
@@ -101,7 +103,9 @@ class ChunkedLearner(Protocol):
         """How often ``fit`` calls ``on_step``."""
         ...
 
-    def fit(self, rows: ChunkedRows, on_step: Callable[[], None]) -> list[torch.nn.Module]:
+    def fit(
+        self, rows: ChunkedRows, on_step: Callable[[], None], checkpoint: Checkpoint = NOWHERE
+    ) -> list[torch.nn.Module]:
         """Train a model with k * c logits for each fold, without the rows of that fold."""
         ...
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -13,8 +14,9 @@ import xgboost
 from torch import Tensor, nn
 from xgboost import DMatrix
 
+from apfex.models._checkpoint import NOWHERE, Checkpoint
 from apfex.models._chunked_rows import Chunk, ChunkedRows
-from apfex.models._joint_learners import JointTrees, common_rounds, with_column
+from apfex.models._joint_learners import Grown, JointTrees, at_least_loss, with_column
 from apfex.models._trees import Trees, TreeSettings, fit_booster, plain_matrix
 
 _STOP_ROWS = 2**14
@@ -52,12 +54,14 @@ class ChunkedTreeLearner:
         """Number of ensembles: for each fold one of the label and one of the group."""
         return 2 * self.n_folds
 
-    def fit(self, rows: ChunkedRows, on_step: Callable[[], None]) -> list[nn.Module]:
+    def fit(
+        self, rows: ChunkedRows, on_step: Callable[[], None], checkpoint: Checkpoint = NOWHERE
+    ) -> list[nn.Module]:
         """Grow trees for each fold."""
         (k, c), types = rows.shape, list(self.feature_types)
         settings = replace(self.settings, n_threads=torch.get_num_threads())
         labels = _Target("label", lambda chunk: chunk.x, lambda chunk: chunk.targets % c, types, c)
-        of_label = self._boost(rows, labels, settings, on_step)
+        of_label = self._boost(rows, labels, settings, on_step, checkpoint)
         of_group: Sequence[Trees | None] = [None] * self.n_folds
         if k > 1:
             groups = _Target(
@@ -67,7 +71,7 @@ class ChunkedTreeLearner:
                 [*types, "q" if c == 2 else "c"],
                 k,
             )
-            of_group = self._boost(rows, groups, settings.for_groups(), on_step)
+            of_group = self._boost(rows, groups, settings.for_groups(), on_step, checkpoint)
         else:
             for _ in range(self.n_folds):
                 on_step()
@@ -80,26 +84,44 @@ class ChunkedTreeLearner:
         target: _Target,
         settings: TreeSettings,
         on_step: Callable[[], None],
+        checkpoint: Checkpoint,
     ) -> list[Trees]:
         """Grow an ensemble for each fold, up to the round with the least out-of-fold loss."""
+        learn = self._learner(rows, target, settings)
+        grown = []
+        for fold in range(self.n_folds):
+            grown.append(Grown.kept(checkpoint, f"{target.name}-{fold}", partial(learn, fold)))
+            on_step()
+        return at_least_loss(grown)
+
+    def _learner(
+        self, rows: ChunkedRows, target: _Target, settings: TreeSettings
+    ) -> Callable[[int], Grown]:
+        """What grows the ensemble of a fold; rows are put into bins when the first one is grown."""
+        data, folds, weight = None, None, None
+
+        def learn(fold: int) -> Grown:
+            nonlocal data, folds, weight
+            if data is None:
+                data, folds = self._in_bins(rows, target, settings)
+                weight = data.get_weight()
+            data.set_weight(np.where(folds == fold, np.float32(0), weight))
+            others = self._held_out(rows, target, fold)
+            return Grown(*fit_booster(settings, target.n_classes, data, others))
+
+        return learn
+
+    def _in_bins(
+        self, rows: ChunkedRows, target: _Target, settings: TreeSettings
+    ) -> tuple[DMatrix, np.ndarray]:
+        """All training rows in files of XGBoost, and the fold of each."""
         data = xgboost.ExtMemQuantileDMatrix(
             _Pages(rows, target, self.folder / f"pages-{target.name}"),
             enable_categorical=True,
             nthread=settings.n_threads,
         )
         folds = np.concatenate([part.folds.to(torch.uint8).numpy() for part in _training(rows)])
-        weight = data.get_weight()
-        boosters, losses = [], []
-        for fold in range(self.n_folds):
-            data.set_weight(np.where(folds == fold, np.float32(0), weight))
-            booster, loss = fit_booster(
-                settings, target.n_classes, data, self._held_out(rows, target, fold)
-            )
-            boosters.append(booster)
-            losses.append(loss)
-            on_step()
-        rounds = common_rounds(losses)
-        return [Trees(booster[:rounds]) for booster in boosters]
+        return data, folds
 
     def _held_out(self, rows: ChunkedRows, target: _Target, fold: int) -> DMatrix:
         """Rows of a fold, as many as stop the growing, from those that rules are fitted by."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 import numpy as np
 from torch import nn
 
 from apfex.clusters import with_all_workers
+from apfex.models._checkpoint import NOWHERE, Checkpoint
 from apfex.models._chunked_rows import Chunk
 from apfex.models._dask_rows import DaskRows, PartitionRows
-from apfex.models._joint_learners import JointTrees, common_rounds, with_column
+from apfex.models._joint_learners import Grown, JointTrees, at_least_loss, with_column
 from apfex.models._trees import Trees, TreeSettings, objective_of
 
 
@@ -42,15 +44,19 @@ class DaskTreeLearner:
         """Number of ensembles: for each fold one of the label and one of the group."""
         return 2 * self.n_folds
 
-    def fit(self, rows: Any, on_step: Callable[[], None]) -> list[nn.Module]:
+    def fit(
+        self, rows: Any, on_step: Callable[[], None], checkpoint: Checkpoint = NOWHERE
+    ) -> list[nn.Module]:
         """Grow trees for each fold; rows are :class:`DaskRows`."""
         (k, c), types = rows.shape, list(self.feature_types)
         label = _Target("label", c, c, types)
-        of_label = self._boost(rows, label, self.settings, on_step)
+        of_label = self._boost(rows, label, self.settings, on_step, checkpoint)
         of_group: Sequence[Trees | None] = [None] * rows.n_folds
         if k > 1:
             group = _Target("group", k, c, [*types, "q" if c == 2 else "c"])
-            of_group = self._boost(rows, group, self.settings.for_groups(), on_step)
+            of_group = self._boost(
+                rows, group, self.settings.for_groups(), on_step, checkpoint
+            )
         else:
             for _ in range(rows.n_folds):
                 on_step()
@@ -58,18 +64,24 @@ class DaskTreeLearner:
         return [JointTrees(label, group, rows.shape) for label, group in pairs]
 
     def _boost(
-        self, rows: DaskRows, target: _Target, settings: TreeSettings, on_step: Callable[[], None]
+        self,
+        rows: DaskRows,
+        target: _Target,
+        settings: TreeSettings,
+        on_step: Callable[[], None],
+        checkpoint: Checkpoint,
     ) -> list[Trees]:
         """Grow an ensemble for each fold, up to the round with the least out-of-fold loss."""
-        boosters, losses = [], []
-        for fold in range(rows.n_folds):
+
+        def learn(fold: int) -> Grown:
             training = _Growing(rows, target, settings, fold)
-            booster, loss = with_all_workers(rows.client, training.run, _is_broken)
-            boosters.append(booster)
-            losses.append(loss)
+            return Grown(*with_all_workers(rows.client, training.run, _is_broken))
+
+        grown = []
+        for fold in range(rows.n_folds):
+            grown.append(Grown.kept(checkpoint, f"{target.kind}-{fold}", partial(learn, fold)))
             on_step()
-        rounds = common_rounds(losses)
-        return [Trees(booster[:rounds]) for booster in boosters]
+        return at_least_loss(grown)
 
 
 @dataclass(frozen=True)

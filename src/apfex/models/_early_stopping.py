@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import Mapping
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -51,6 +52,23 @@ class EarlyStopping:
         _copy(self._values, now, stopped)
         self._going = self._going & ~stopped
         return self._going
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that it remembers, for a checkpoint."""
+        return {
+            "best": self._best,
+            "waited": self._waited,
+            "going": self._going,
+            "values": list(self._values),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where :meth:`state_dict` was taken."""
+        device = self._best.device
+        self._best, self._waited, self._going = (
+            state[name].to(device) for name in ("best", "waited", "going")
+        )
+        self._values = [value.to(device) for value in state["values"]]
 
     def restore(self) -> None:
         """Give the members that still learn the parameters of their best evaluation."""

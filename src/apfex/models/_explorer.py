@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -115,6 +115,24 @@ class Explorer:
         self._traces, window = trace_window > 0, max(1, trace_window)
         every = trace_window == 1
         self.trace = History(m, window, (b,), trace=every, choice_names=flat, device=device)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that it remembers, for a checkpoint."""
+        return {
+            "history": self._history.state_dict(),
+            "trace": self.trace.state_dict(),
+            "last": self._last,
+            "known": self._known,
+            "missed": self._missed,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where :meth:`state_dict` was taken."""
+        device = self._known.device
+        self._history = History.from_state_dict(state["history"], device)
+        self.trace = History.from_state_dict(state["trace"], device)
+        self._last = None if state["last"] is None else state["last"].to(device)
+        self._known, self._missed = state["known"].to(device), state["missed"].to(device)
 
     @property
     def has_bounds(self) -> bool:

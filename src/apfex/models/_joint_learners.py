@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from xgboost import Booster, DMatrix
 
+from apfex.models._checkpoint import NOWHERE, Checkpoint
 from apfex.models._groupings_model import GroupingsModel, log_probabilities
 from apfex.models._joint_model import JointLearner, kind_of
 from apfex.models._rows import JointRows, TrainingRows
@@ -53,7 +54,9 @@ class NetworkLearner:
         """Number of epochs."""
         return self.training.epochs
 
-    def fit(self, rows: JointRows, on_step: Callable[[], None]) -> tuple[list[nn.Module], Tensor]:
+    def fit(
+        self, rows: JointRows, on_step: Callable[[], None], checkpoint: Checkpoint = NOWHERE
+    ) -> tuple[list[nn.Module], Tensor]:
         """Train a network for each fold; return them and out-of-fold probabilities [n, k * c]."""
         n, x, folds = len(rows.x), rows.x, torch.arange(rows.n_folds, device=rows.x.device)
         training = self.training
@@ -68,6 +71,7 @@ class NetworkLearner:
             TrainingRows(x, rows.targets, rows.targets.new_empty(0, n), (), weight),
             training,
             on_epoch=lambda _: on_step(),
+            checkpoint=checkpoint,
         )
         models: list[nn.Module] = [population.member(fold) for fold in range(len(folds))]
         with torch.no_grad():
@@ -169,12 +173,14 @@ class TreeLearner:
         """Number of ensembles: for each fold one of the label and one of the group."""
         return 2 * self.n_folds
 
-    def fit(self, rows: JointRows, on_step: Callable[[], None]) -> tuple[list[nn.Module], Tensor]:
+    def fit(
+        self, rows: JointRows, on_step: Callable[[], None], checkpoint: Checkpoint = NOWHERE
+    ) -> tuple[list[nn.Module], Tensor]:
         """Grow trees for each fold; return them and out-of-fold probabilities [n, k * c]."""
         (k, c), x = rows.shape, rows.x
         label = _Growth(rows, x, self.feature_types, rows.labels, c, self.settings)
         growths = [label, *self._growths_of_groups(rows)]
-        of_label, *rest = _grow(growths, self.steps, on_step)
+        of_label, *rest = _grow(growths, self.steps, on_step, checkpoint)
         models: list[nn.Module] = [
             JointTrees(label, group, rows.shape)
             for label, group in zip(of_label, _by_fold(rows, rest), strict=True)
@@ -186,10 +192,11 @@ class TreeLearner:
         return models, out_of_fold
 
     def fit_groups(
-        self, rows: JointRows, on_step: Callable[[], None]
+        self, rows: JointRows, on_step: Callable[[], None], checkpoint: Checkpoint = NOWHERE
     ) -> Sequence[Trees | GroupingsModel | None]:
         """Grow trees of the group given the label, for each fold; None where there is one group."""
-        return _by_fold(rows, _grow(self._growths_of_groups(rows), rows.n_folds, on_step))
+        growths = self._growths_of_groups(rows)
+        return _by_fold(rows, _grow(growths, rows.n_folds, on_step, checkpoint))
 
     def _growths_of_groups(self, rows: JointRows) -> list[_Growth]:
         """Of each grouping that has several groups."""
@@ -221,14 +228,14 @@ class _Growth:
         self._types, self._n_classes, self._settings = types, n_classes, settings
         self.n_folds = rows.n_folds
 
-    def learn(self, fold: int, n_threads: int) -> tuple[Booster, list[float]]:
+    def learn(self, fold: int, n_threads: int) -> Grown:
         """Learn from the other folds; also return the loss of the fold after each round.
 
         Rows are put into bins by so many threads; trees grow on one.
         """
         data = self._matrix(quantile_matrix, self._folds != fold, n_threads)
         others = self._matrix(plain_matrix, self._folds == fold, n_threads)
-        return fit_booster(self._settings, self._n_classes, data, others)
+        return Grown(*fit_booster(self._settings, self._n_classes, data, others))
 
     def _matrix(self, make: Callable[..., DMatrix], part: np.ndarray, n_threads: int) -> DMatrix:
         return make(
@@ -240,22 +247,70 @@ class _Growth:
         )
 
 
-def _grow(growths: Sequence[_Growth], steps: int, on_step: Callable[[], None]) -> list[list[Trees]]:
+@final
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """An ensemble before it is cut, and the loss of its fold after each round."""
+
+    booster: Booster
+    losses: Sequence[float]
+
+    def state_dict(self) -> dict[str, Any]:
+        """All of it, for a checkpoint."""
+        return {"trees": Trees(self.booster), "losses": list(self.losses)}
+
+    @staticmethod
+    def read(checkpoint: Checkpoint, name: str) -> Grown | None:
+        """The one of this name, if it was grown before."""
+        state = checkpoint.read(name)
+        return None if state is None else Grown(state["trees"].booster, state["losses"])
+
+    @staticmethod
+    def kept(checkpoint: Checkpoint, name: str, grow: Callable[[], Grown]) -> Grown:
+        """The one of this name; if it was not grown before, it is now."""
+        found = Grown.read(checkpoint, name)
+        if found is None:
+            found = grow()
+            checkpoint.write(name, found.state_dict())
+        return found
+
+
+def _grow(
+    growths: Sequence[_Growth],
+    steps: int,
+    on_step: Callable[[], None],
+    checkpoint: Checkpoint,
+) -> list[list[Trees]]:
     """Grow all ensembles side by side, each up to the round with the least out-of-fold loss.
 
     ``on_step`` is called so many times, as they are done.
     """
-    jobs = [(growth, fold) for growth in growths for fold in range(growth.n_folds)]
-    grown: list[tuple[Booster, list[float]]] = []
+    jobs = [
+        (f"trees{place}-{fold}", growth, fold)
+        for place, growth in enumerate(growths)
+        for fold in range(growth.n_folds)
+    ]
+    # read by this thread: several workers of one training read together, each at the same place
+    before = {name: Grown.read(checkpoint, name) for name, *_ in jobs}
+
+    def learn(job: tuple[str, _Growth, int]) -> Grown:
+        name, growth, fold = job
+        found = before[name]
+        if found is None:
+            found = growth.learn(fold, n_threads)
+            checkpoint.write(name, found.state_dict())
+        return found
+
     n_threads = max(1, torch.get_num_threads() // max(1, len(jobs)))  # of each job
-    for found in in_parallel(lambda job: job[0].learn(job[1], n_threads), jobs) if jobs else ():
+    grown: list[Grown] = []
+    for found in in_parallel(learn, jobs) if jobs else ():
         for _ in range(steps * (len(grown) + 1) // len(jobs) - steps * len(grown) // len(jobs)):
             on_step()
         grown.append(found)
     for _ in range(0 if jobs else steps):
         on_step()
     ends = accumulate((growth.n_folds for growth in growths), initial=0)
-    return [_at_least_loss(grown[start:end]) for start, end in pairwise(ends)]
+    return [at_least_loss(grown[start:end]) for start, end in pairwise(ends)]
 
 
 def _groupings(rows: JointRows) -> list[JointRows]:
@@ -276,10 +331,10 @@ def _by_fold(
     return [GroupingsModel(parts, rows.sizes) for parts in zip(*found, strict=True)]
 
 
-def _at_least_loss(grown: Sequence[tuple[Booster, list[float]]]) -> list[Trees]:
+def at_least_loss(grown: Sequence[Grown]) -> list[Trees]:
     """Cut the ensembles of all folds after the round that is best for their mean."""
-    rounds = common_rounds([loss for _, loss in grown])
-    return [Trees(booster[:rounds]) for booster, _ in grown]
+    rounds = common_rounds([one.losses for one in grown])
+    return [Trees(one.booster[:rounds]) for one in grown]
 
 
 def common_rounds(losses: Sequence[Sequence[float]]) -> int:
@@ -321,10 +376,12 @@ class ColumnsLearner:
         """Those of the learner."""
         return self.learner.steps
 
-    def fit(self, rows: JointRows, on_step: Callable[[], None]) -> tuple[list[nn.Module], Tensor]:
+    def fit(
+        self, rows: JointRows, on_step: Callable[[], None], checkpoint: Checkpoint = NOWHERE
+    ) -> tuple[list[nn.Module], Tensor]:
         """Fit the learner to its inputs."""
         own = replace(rows, x=rows.x[:, self.start : self.stop])
-        models, out_of_fold = self.learner.fit(own, on_step)
+        models, out_of_fold = self.learner.fit(own, on_step, checkpoint)
         return [ColumnsModel(model, self.start, self.stop) for model in models], out_of_fold
 
 

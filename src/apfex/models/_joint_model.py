@@ -9,6 +9,7 @@ from typing import Protocol, final
 import torch
 from torch import Tensor, nn
 
+from apfex.models._checkpoint import NOWHERE, Checkpoint
 from apfex.models._calibration import calibrate_joint, calibrate_out_of_fold
 from apfex.models._rows import JointRows, labels_of
 
@@ -118,17 +119,22 @@ class JointLearner(Protocol):
         """How often ``fit`` calls ``on_step``."""
         ...
 
-    def fit(self, rows: JointRows, on_step: Callable[[], None]) -> tuple[list[nn.Module], Tensor]:
+    def fit(
+        self, rows: JointRows, on_step: Callable[[], None], checkpoint: Checkpoint = NOWHERE
+    ) -> tuple[list[nn.Module], Tensor]:
         """Train a model with k * c logits for each fold, without the rows of that fold.
 
         Returns the models, and out-of-fold probabilities [n, k * c]. ``on_step`` is called as the
-        training advances.
+        training advances. What is finished is kept in the checkpoint.
         """
         ...
 
 
 def fit_joint_model(
-    rows: JointRows, learners: Sequence[JointLearner], on_step: Callable[[], None] = lambda: None
+    rows: JointRows,
+    learners: Sequence[JointLearner],
+    on_step: Callable[[], None] = lambda: None,
+    checkpoint: Checkpoint = NOWHERE,
 ) -> tuple[JointModel, Tensor]:
     """Train a joint model, and predict every row by the models that did not learn from it.
 
@@ -139,6 +145,8 @@ def fit_joint_model(
         :func:`network_learners`, for instance.
     on_step : callable, optional
         Called as the training advances, as often as the steps of all learners say.
+    checkpoint : Checkpoint, optional
+        Where what is finished is kept.
 
     Returns
     -------
@@ -162,7 +170,10 @@ def fit_joint_model(
     >>> out_of_fold.shape
     torch.Size([40, 2, 2])
     """
-    fitted = [learner.fit(rows, on_step) for learner in learners]
+    fitted = [
+        learner.fit(rows, on_step, checkpoint.part(f"learner{place}"))
+        for place, learner in enumerate(learners)
+    ]
     return mix_learners(fitted, rows.targets, rows.weight, rows.folds, rows.shape)
 
 

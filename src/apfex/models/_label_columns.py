@@ -9,6 +9,7 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
+from apfex.models._checkpoint import NOWHERE, Checkpoint
 from apfex.models._groupings_model import GroupingsModel
 from apfex.models._joint_learners import TreeLearner, log_groups_given_labels
 from apfex.models._joint_model import JointModel
@@ -108,13 +109,15 @@ class LabelColumnsLearner:
         """Number of ensembles of the group."""
         return self.trees.n_folds
 
-    def fit(self, rows: JointRows, on_step: Callable[[], None]) -> tuple[list[nn.Module], Tensor]:
+    def fit(
+        self, rows: JointRows, on_step: Callable[[], None], checkpoint: Checkpoint = NOWHERE
+    ) -> tuple[list[nn.Module], Tensor]:
         """Grow trees of the group for each fold; return models and out-of-fold probabilities."""
         (k, c), x = rows.shape, rows.x
         own = replace(rows, x=x[:, : self.n_features])
         models: list[nn.Module] = []
         out_of_fold = torch.empty(len(x), k * c, dtype=x.dtype, device=x.device)
-        for fold, group in enumerate(self.trees.fit_groups(own, on_step)):
+        for fold, group in enumerate(self.trees.fit_groups(own, on_step, checkpoint)):
             start = self.n_features + c * (fold % self.n_models)
             models.append(LabelColumnsModel(start, group, self.n_features, rows.shape, self.kind))
             chosen = rows.folds == fold

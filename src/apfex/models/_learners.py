@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, Self, final
+from typing import Any, Protocol, Self, final
 
 import torch
 from torch import Tensor
@@ -49,6 +49,10 @@ class Gradient(Protocol):
 
     def of_members(self, members: Tensor) -> Self: ...
 
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None: ...
+
 
 @final
 class PlainGradient:
@@ -68,6 +72,13 @@ class PlainGradient:
     def of_members(self, members: Tensor) -> PlainGradient:  # noqa: ARG002
         """Return the same."""
         return self
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing is remembered."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
+        """There is nothing to load."""
 
     @final
     @dataclass(frozen=True, eq=False)
@@ -162,6 +173,24 @@ class Learners:
             self.gradient.of_members(kept),
             self.optimizer.of_members(kept, population.parameters()),
         )
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it remembers beside the population of all members, for a checkpoint."""
+        return {
+            "members": self.members,
+            "optimizer": self.optimizer.state_dict(),
+            "gradient": self.gradient.state_dict(),
+        }
+
+    def restored(self, state: Mapping[str, Any]) -> Learners:
+        """Those of a checkpoint, from all members, whose population has its values already."""
+        device = self.members.device
+        going = torch.zeros(len(self.members), dtype=torch.bool, device=device)
+        going[state["members"].to(device)] = True
+        learners = self.keep(going)
+        learners.optimizer.load_state_dict(state["optimizer"])
+        learners.gradient.load_state_dict(state["gradient"], device)
+        return learners
 
     def _step(self, chosen: Tensor, learning_rate: float) -> None:
         size = len(chosen)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -187,6 +187,15 @@ class MemberGradient:
     def _since_arrival(self) -> int:
         """Rounds since strategies decide."""
         return self.trace.step // self._per_round - self._schedule.arrive
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that it remembers, for a checkpoint."""
+        return {"explorer": self._explorer.state_dict(), "losses": self._losses.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
+        """Go on where :meth:`state_dict` was taken, with the same members; rows are on a device."""
+        self._explorer.load_state_dict(state["explorer"])
+        self._losses.load_state_dict(state["losses"], device)
 
     def of_members(self, members: Tensor) -> MemberGradient:
         """Return the gradient of some of the members, in mid-course; the trace stays the same."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import torch
 import torch.nn.functional as F
@@ -184,6 +185,19 @@ class MemberLosses:
             [running.of_members(members) for running in kept] for kept in (self._soft, self._hard)
         )
         return taken
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that it remembers, for a checkpoint."""
+        return {
+            "soft": [running.state_dict() for running in self._soft],
+            "hard": [running.state_dict() for running in self._hard],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
+        """Go on where :meth:`state_dict` was taken."""
+        for own, given in ((self._soft, state["soft"]), (self._hard, state["hard"])):
+            for running, one in zip(own, given, strict=True):
+                running.load_state_dict(one, device)
 
     def _decide(self, p: Tensor) -> tuple[Tensor, Tensor]:
         """Soft decisions, and the slope of each by its probability."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -95,6 +95,16 @@ class TrainingRows:
         weight = self.weights() * self.label_weights()
         return replace(self, sample_weight=weight, class_weight=None)
 
+    def facts(self) -> dict[str, Any]:
+        """All that is learnt from, by names that a user knows; a checkpoint compares it."""
+        return {
+            "number of rows": len(self.y),
+            "inputs": self.x,
+            "labels": self.y,
+            "groups": [self.codes, *self.memberships],
+            "weights": [self.weights(), self.label_weights()],
+        }
+
     def indexes(self) -> list[GroupIndex]:
         """Return one group index for each grouping."""
         soft = [GroupIndex(None, shares, shares.shape[1]) for shares in self.memberships]
@@ -143,6 +153,15 @@ class JointRows:
     def n_folds(self) -> int:
         """Number of folds."""
         return int(self.folds.max()) + 1
+
+    def facts(self) -> dict[str, Any]:
+        """All that is learnt from, by names that a user knows; a checkpoint compares it."""
+        return {
+            "number of rows": len(self.x),
+            "inputs": self.x,
+            "labels or groups": [self.targets, self.folds],
+            "weights": self.weight,
+        }
 
     def by_grouping(self) -> list[JointRows]:
         """The same rows with the groups of one grouping at a time, numbered from 0 on.

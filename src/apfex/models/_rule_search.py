@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -111,6 +111,16 @@ class ExploredRules:
     rules: Tensor
     steps: Tensor
     trace: History
+
+    def state_dict(self) -> dict[str, Any]:
+        """All of it, for a checkpoint."""
+        return {"rules": self.rules, "steps": self.steps, "trace": self.trace.state_dict()}
+
+    @staticmethod
+    def from_state_dict(state: Mapping[str, Any], device: torch.device) -> ExploredRules:
+        """What :meth:`state_dict` was taken of; rules and trace are on a device."""
+        trace = History.from_state_dict(state["trace"], device)
+        return ExploredRules(state["rules"].to(device), state["steps"], trace)
 
 
 def explore_rules(

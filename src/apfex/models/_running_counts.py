@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from typing import final
+from collections.abc import Mapping
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -60,6 +61,16 @@ class RunningCounts:
             self._mean.lerp_(counts, self._share)
             self._known.lerp_(torch.ones_like(self._known), self._share)
             return self._mean / self._known.to(counts.dtype)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that it remembers, for a checkpoint."""
+        return {"mean": self._mean, "known": self._known}
+
+    def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
+        """Go on where :meth:`state_dict` was taken."""
+        mean = state["mean"]
+        self._mean = None if mean is None else mean.to(device)
+        self._known = state["known"] if mean is None else state["known"].to(device)
 
     def of_members(self, members: Tensor) -> RunningCounts:
         """Return the running mean of some of the members, the first axis of the decisions."""

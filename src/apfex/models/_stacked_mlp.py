@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Protocol, Self, final
+from typing import Any, Protocol, Self, final
 
 import torch
 from torch import Tensor, nn
@@ -37,6 +37,14 @@ class Population(Protocol):
 
     def of_members(self, members: Tensor) -> Self:
         """Return some of the members as a population with values of its own."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that training may change, for a checkpoint."""
+        ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where :meth:`state_dict` was taken, in place."""
         ...
 
     def train(self, mode: bool = True) -> None:
@@ -116,6 +124,14 @@ class StackedMLP:
         taken._biases = [nn.Parameter(bias.detach()[members]) for bias in self._biases]
         return taken
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return the parameters, for a checkpoint."""
+        return {"values": self.values()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over parameters, in place."""
+        take_over(self, state["values"])
+
     def train(self, mode: bool = True) -> None:
         """Do nothing: there is no dropout to switch."""
 
@@ -124,6 +140,12 @@ class StackedMLP:
         for parameter in self.parameters():
             parameter.data = parameter.data.to(device)
         return self
+
+
+def take_over(population: Population, values: Sequence[Tensor]) -> None:
+    """Give a population the values of another one of the same shape, in place."""
+    for own, value in zip(population.values(), values, strict=True):
+        own.copy_(value)
 
 
 def _start(widths: Sequence[int], seed: int) -> list[_Layer]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
+
+from apfex.models._stacked_mlp import take_over
 
 Factory = Callable[[int, int], nn.Module]
 """``(n_features, n_outputs) -> module``."""
@@ -137,6 +139,15 @@ class StackedModules:
         }
         taken._buffers = {name: buffer[members] for name, buffer in self._buffers.items()}
         return taken
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return parameters, buffers and how members are evaluated, for a checkpoint."""
+        return {"values": self.values(), "stacked": dict(self._is_stacked)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what :meth:`state_dict` has returned, in place."""
+        take_over(self, state["values"])
+        self._is_stacked.update(state["stacked"])
 
     def train(self, mode: bool = True) -> None:
         """Switch dropout and the like on or off."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import final
+from typing import Any, Protocol, final
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from torch import Tensor
 from apfex.distributed import chosen_workers
 from apfex.history import History
 from apfex.models._aims import Aims
+from apfex.models._checkpoint import NOWHERE, Checkpoint
 from apfex.models._early_stopping import EarlyStopping
 from apfex.models._learners import Learners, PlainGradient
 from apfex.models._member_gradient import MemberGradient, MemberSchedule
@@ -83,6 +84,8 @@ def train_population(
     aims: Aims | None = None,
     strategies: Sequence[Strategy] = (EqualWeights(),),
     on_epoch: Callable[[int], Tensor | None] | None = None,
+    checkpoint: Checkpoint = NOWHERE,
+    beside: Remembers | None = None,
 ) -> History | None:
     """Train all members together, each towards its own aim.
 
@@ -102,6 +105,10 @@ def train_population(
         With ``patience`` it returns a loss per member [b] to minimise, for instance on validation
         rows, or None in an epoch without evaluation. Members keep their numbers; the losses of
         those that have stopped are ignored.
+    checkpoint : Checkpoint, optional
+        Where the state is kept after some of the epochs, and from where the training goes on.
+    beside : object with ``state_dict`` and ``load_state_dict``, optional
+        What else belongs to the state, such as what ``on_epoch`` has gathered.
 
     Returns
     -------
@@ -134,26 +141,79 @@ def train_population(
         how = {"epochs": settings.epochs, "batch_size": settings.batch_size, "seed": settings.seed}
         meet(team, population, rows, how)
     batches = _Batches(len(rows.y), settings)
-    gradient, trace = PlainGradient(), None
+    gradient = PlainGradient()
     if aims is not None:
         gradient = _driven(aims, strategies, settings, batches.per_epoch)
-        trace = gradient.trace
     learners = Learners.of(population, gradient, rows, settings.weight_decay)
     stopping = EarlyStopping(population, settings.patience) if settings.patience else None
+    course = _Course(population, stopping, beside, rows.x.device)
     with own_randomness(settings.seed, rows.x.device):
-        for epoch in range(settings.epochs):
+        first, learners = course.resume(checkpoint, learners)
+        for epoch in range(first, settings.epochs):
+            if not len(learners.members):
+                break
             learners.learn(batches.of(epoch, rows.x.device))
             learners.copy_to(population)
             losses = None if on_epoch is None else on_epoch(epoch + 1)
-            if stopping is None or losses is None:
-                continue
-            losses = losses if team is None else team.first(losses)
-            learners = learners.keep(stopping.update(losses))
-            if not len(learners.members):
-                return trace
+            if stopping is not None and losses is not None:
+                losses = losses if team is None else team.first(losses)
+                learners = learners.keep(stopping.update(losses))
+            finished = epoch + 1 == settings.epochs or not len(learners.members)
+            if checkpoint.is_due(finished=finished):
+                checkpoint.write(_TRAINING, course.state(epoch + 1, learners))
     if stopping is not None:
         stopping.restore()
-    return trace
+    return None if isinstance(gradient, PlainGradient) else gradient.trace
+
+
+_TRAINING = "training"
+"""Name of the state in a checkpoint."""
+
+
+class Remembers(Protocol):
+    """Something with a memory that belongs to a checkpoint."""
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
+
+
+@dataclass(frozen=True, eq=False)
+class _Course:
+    """All that a training changes, but for those who still learn."""
+
+    population: Population
+    stopping: EarlyStopping | None
+    beside: Remembers | None
+    device: torch.device
+
+    def state(self, epochs: int, learners: Learners) -> dict[str, Any]:
+        """After so many epochs."""
+        is_cuda = self.device.type == "cuda"
+        return {
+            "epochs": epochs,
+            "population": self.population.state_dict(),
+            "learners": learners.state_dict(),
+            "stopping": None if self.stopping is None else self.stopping.state_dict(),
+            "beside": None if self.beside is None else self.beside.state_dict(),
+            "drawn": torch.get_rng_state(),
+            "drawn on device": torch.cuda.get_rng_state(self.device) if is_cuda else None,
+        }
+
+    def resume(self, checkpoint: Checkpoint, learners: Learners) -> tuple[int, Learners]:
+        """How many epochs are done, and who learns on."""
+        state = checkpoint.read(_TRAINING)
+        if state is None:
+            return 0, learners
+        if self.beside is not None:
+            self.beside.load_state_dict(state["beside"])
+        self.population.load_state_dict(state["population"])
+        if self.stopping is not None:
+            self.stopping.load_state_dict(state["stopping"])
+        torch.set_rng_state(state["drawn"])
+        if self.device.type == "cuda":
+            torch.cuda.set_rng_state(state["drawn on device"], self.device)
+        return state["epochs"], learners.restored(state["learners"])
 
 
 def _driven(

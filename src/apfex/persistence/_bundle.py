@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
+from apfex.persistence._exchange import read_steadily
 from apfex.persistence._files import new_folder, write_synced
 from apfex.persistence._json import parse_json, read_bytes
 
@@ -137,7 +138,10 @@ def read_bundle(
     ...         print(str(error).split(" must ")[1][:45])
     be of format 1 or older, got format 2: a newe
     """
-    place = Path(folder)
+    return read_steadily(Path(folder), lambda place: _read_bundle(place, kind, format, oldest))
+
+
+def _read_bundle(place: Path, kind: str, format: int, oldest: int) -> Bundle:
     manifest = _read_manifest(place)
     if manifest.get("kind") != kind:
         raise ValueError(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from apfex.persistence._drafts import beside, clean_up, new_draft
+from apfex.persistence._exchange import exchange
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -71,8 +73,8 @@ def write_bytes_atomically(path: str | os.PathLike[str], data: bytes) -> Path:
     ...     list(write_bytes_atomically(Path(folder) / "numbers", bytes([1, 2])).read_bytes())
     [1, 2]
     """
-    with new_file(path) as draft:
-        write_synced(draft, data)
+    with new_file(path) as draft, draft.open("rb+") as file:
+        file.write(data)
     return Path(path).resolve()
 
 
@@ -80,7 +82,8 @@ def write_bytes_atomically(path: str | os.PathLike[str], data: bytes) -> Path:
 def new_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A draft to write in parts, which becomes the file at the end, and goes where that fails.
 
-    A process that is killed on the way leaves the draft, a hidden file beside, and what was there.
+    A process that is killed on the way leaves the draft, a hidden file beside, and what was there;
+    the next one that writes the file removes it.
 
     Examples
     --------
@@ -95,19 +98,26 @@ def new_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     with _telling(target):
         if target.is_dir():
             raise IsADirectoryError("there is a folder of this name")
-        draft = _beside(target, "tmp")
-        try:
-            yield draft
-            with draft.open("rb+") as file:
-                os.fsync(file.fileno())
-            if target.exists():
-                draft.chmod(stat.S_IMODE(target.stat().st_mode))
-            draft.replace(target)
-        except BaseException:
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
-            raise
+        clean_up(target)
+        with new_draft(lambda: _new_file(target)) as draft:
+            try:
+                yield draft
+                with draft.open("rb+") as file:
+                    os.fsync(file.fileno())
+                if target.exists():
+                    draft.chmod(stat.S_IMODE(target.stat().st_mode))
+                draft.replace(target)
+            except BaseException:
+                with suppress(OSError):
+                    draft.unlink(missing_ok=True)
+                raise
         _sync_folder(target.parent)
+
+
+def _new_file(target: Path) -> Path:
+    draft = beside(target, "tmp")
+    draft.open("xb").close()
+    return draft
 
 
 def write_synced(path: Path, data: bytes) -> None:
@@ -127,11 +137,6 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _beside(path: Path, ending: str) -> Path:
-    """A name that nobody uses, in the same folder and so on the same disk."""
-    return path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.{ending}")
 
 
 @contextmanager
@@ -156,22 +161,28 @@ def new_folder(target: Path, belonging: Callable[[Path], set[str]] | None = None
     ``belonging`` names the files that may be there already and are replaced, given the folder;
     without it, a folder that exists is refused.
     """
+    clean_up(target)
     _check_free(target, belonging)
-    draft = _beside(target, "tmp")
     with _telling(target):
         above = next(folder for folder in target.parents if folder.exists())
         if not above.is_dir():
             raise NotADirectoryError(f"{str(above)!r} is a file")
         target.parent.mkdir(parents=True, exist_ok=True)
-        draft.mkdir()
-        try:
-            yield draft
-            _sync_folder(draft)
-            _put(draft, target)
-        except BaseException:
-            shutil.rmtree(draft, ignore_errors=True)
-            raise
+        with new_draft(lambda: _new_folder(target)) as draft:
+            try:
+                yield draft
+                _sync_folder(draft)
+                _put(draft, target)
+            except BaseException:
+                shutil.rmtree(draft, ignore_errors=True)
+                raise
         _sync_folder(target.parent)
+
+
+def _new_folder(target: Path) -> Path:
+    draft = beside(target, "tmp")
+    draft.mkdir()
+    return draft
 
 
 def _check_free(target: Path, belonging: Callable[[Path], set[str]] | None) -> None:
@@ -199,11 +210,19 @@ def _check_free(target: Path, belonging: Callable[[Path], set[str]] | None) -> N
 
 
 def _put(draft: Path, target: Path) -> None:
-    """Rename the draft; what was there is removed only when it has gone well."""
+    """Rename the draft; what was there is removed only when it has gone well.
+
+    Both change names at once where the system can do that. Where it cannot, there is a moment in
+    which what was there has no name but ``.NAME.*.old``: readers know that one, too, and the next
+    writer gives it its name back.
+    """
     if not target.exists():
         draft.rename(target)
         return
-    aside = _beside(target, "old")
+    if exchange(draft, target):
+        shutil.rmtree(draft, ignore_errors=True)
+        return
+    aside = beside(target, "old")
     target.rename(aside)
     try:
         draft.rename(target)

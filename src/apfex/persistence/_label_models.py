@@ -101,6 +101,25 @@ def _import_skops(why: str) -> ModuleType:
     return skops.io
 
 
+def estimator_to_dict(model: EstimatorModel, writer: ModuleWriter) -> dict[str, Any]:
+    """A fitted classifier of the user's, if all its types are known to be safe when it is read."""
+    described = _model_to_dict(model, writer)
+    skops = _import_skops(f"a checkpoint needs skops to keep a {model.name}")
+    unknown = set(skops.get_untrusted_types(data=writer.files[described["file"]])) - {*_HARMLESS}
+    if unknown:
+        raise TypeError(f"{model.name} has parts that skops does not trust: {sorted(unknown)[:3]}")
+    return described
+
+
+def estimator_from_dict(
+    stored: Mapping[str, Any], files: Mapping[str, bytes], n_classes: int
+) -> EstimatorModel:
+    """What :func:`estimator_to_dict` has described."""
+    found = UserModels().estimator(files[stored["file"]], stored["class"], stored["argument"])
+    places = tuple(int(place) for place in stored["places"])
+    return EstimatorModel(found, places, n_classes, stored["argument"], bool(stored["decides"]))
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class UserModels:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from apfex.distributed import chosen_workers
 from apfex.plain import jsonable, printable
+from apfex.runs._checkpoint import checkpoint_of
 from apfex.runs._conclusion import conclude
 from apfex.runs._data import RunData, SplitData, read_and_split
 from apfex.runs._data_caveats import caveats_of_data, caveats_of_training, warn_of_data
@@ -24,11 +25,12 @@ from apfex.runs._stream_data import StreamedData, is_streamed, read_streamed
 if TYPE_CHECKING:
     from apfex.estimator import APFExClassifier
     from apfex.metrics import NotEstimableWarning
+    from apfex.models import Checkpoint
 
 _NAMED = 5
 
 
-Progress = Callable[[Literal["read", "training", "measuring"], RunData], object]
+Progress = Callable[[Literal["read", "resuming", "training", "measuring"], RunData], object]
 
 
 def explore(
@@ -63,6 +65,7 @@ def explore(
     sheet: str | None = None,
     stream: bool | None = None,
     out: str | os.PathLike[str] | None = None,
+    fresh: bool = False,
     progress: Progress | None = None,
     verbose: bool = False,
 ) -> Run:
@@ -130,10 +133,14 @@ def explore(
     out : path, optional
         Folder to write while the run goes on, as ``run.save`` does at its end; if it is stopped
         after the training, the model is kept in ``NAME.incomplete``. Of several workers
-        (:func:`~apfex.distributed.share_batches`) the first one writes.
+        (:func:`~apfex.distributed.share_batches`) the first one writes. What is finished of the
+        training is kept beside it, in ``NAME.checkpoint``, until the run is whole: a run that was
+        stopped, or killed, goes on from there when it is started again.
+    fresh : bool
+        Start anew: a checkpoint of an earlier run into ``out`` is removed.
     progress : callable, optional
-        Called with a word and the :class:`RunData`: "read" when the data are read, "training" and
-        "measuring" before that begins.
+        Called with a word and the :class:`RunData`: "read" when the data are read, "resuming" where
+        a run that was stopped goes on, "training" and "measuring" before that begins.
     verbose : bool
         Whether a bar is drawn during the training; a line now and then where there is no terminal.
 
@@ -161,7 +168,7 @@ def explore(
     >>> run.data.leaks, run.data.test_rows
     ((), 100)
     """
-    return explore_with(ExploreSettings.of(locals()), source, out, progress, verbose)
+    return explore_with(ExploreSettings.of(locals()), source, out, progress, verbose, fresh=fresh)
 
 
 def explore_with(
@@ -170,6 +177,8 @@ def explore_with(
     out: str | os.PathLike[str] | None,
     progress: Progress | None,
     verbose: bool,
+    *,
+    fresh: bool = False,
 ) -> Run:
     """Do what the settings say; ``source`` is the frame where they name none."""
     team = chosen_workers()
@@ -180,13 +189,19 @@ def explore_with(
         data: SplitData | StreamedData = read_streamed(settings)
     else:
         data = read_and_split(settings, source)
+    from apfex.persistence import shared
+
     tell = progress or (lambda *_: None)
     tell("read", data.about)
     warn_of_data(data.about, data.words)
     if folder is None:
-        return _train_and_measure(settings, data, None, None, tell, verbose)
-    with new_folder(folder) as draft:
-        run = _train_and_measure(settings, data, draft, folder, tell, verbose)
+        return _train_and_measure(settings, data, None, None, tell, verbose, shared(None))
+    with checkpoint_of(folder, settings, data.about, fresh=fresh) as checkpoint:
+        if checkpoint.n_finished:
+            tell("resuming", data.about)
+        with new_folder(folder, checkpoint) as draft:
+            kept = shared(checkpoint)
+            run = _train_and_measure(settings, data, draft, folder, tell, verbose, kept)
     return replace(run, folder=folder)
 
 
@@ -197,6 +212,7 @@ def _train_and_measure(
     folder: Path | None,
     tell: Progress,
     verbose: bool,
+    checkpoint: Checkpoint,
 ) -> Run:
     """Fit, measure, and write each part as soon as it is there."""
     from apfex.persistence import write_json
@@ -206,7 +222,8 @@ def _train_and_measure(
     if draft is not None:
         write_json(draft / RUN, record)
     tell("training", about)
-    clf, caught = _fit(settings, data.classes[data.favorable], data.fit_arguments(), verbose)
+    rows = {**data.fit_arguments(), "checkpoint": checkpoint}
+    clf, caught = _fit(settings, data.classes[data.favorable], rows, verbose)
     if draft is not None:
         clf.save(draft / MODEL)
     tell("measuring", about)

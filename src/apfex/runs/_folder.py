@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import platform
-import secrets
 import shutil
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from apfex.runs._settings import fits
 
 if TYPE_CHECKING:
     from apfex.auditing import Audit
+    from apfex.persistence import FolderCheckpoint
 
 MODEL, FRONT, AUDIT, REPORT, RUN = "model", "front.json", "audit.json", "report.html", "run.json"
 DECISION = "decision.json"
@@ -61,14 +61,29 @@ def free_folder(out: str | os.PathLike[str] | None, name: str = "run") -> Path:
 
 
 @contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
+def new_folder(folder: Path, checkpoint: FolderCheckpoint | None = None) -> Iterator[Path]:
     """A draft to write into, which gets the name of the folder only when all went well.
 
     After an error or Ctrl-C a model that was finished is kept in ``NAME.incomplete``, with the
-    record that predicting needs; anything else is removed. A warning says so.
+    record that predicting needs; anything else is removed. A warning says so; where a checkpoint
+    has finished parts, the one who has opened it says that.
     """
+    from apfex.persistence import clean_up, new_draft
+
+    clean_up(folder)
+    with (
+        new_draft(lambda: _make_draft(folder)) as draft,
+        _kept_if_whole(draft, folder, checkpoint),
+    ):
+        yield draft
+        _publish(draft, folder)
+
+
+def _make_draft(folder: Path) -> Path:
+    from apfex.persistence import beside
+
+    draft = beside(folder, "draft")
     try:
-        draft = folder.with_name(f".{folder.name[:100]}.{secrets.token_hex(4)}.draft")
         draft.mkdir(parents=True)
     except (OSError, ValueError) as error:
         raise RunError(
@@ -76,9 +91,16 @@ def new_folder(folder: Path) -> Iterator[Path]:
             f"folder ({hint('out')}).",
             found=folder,
         ) from error
+    return draft
+
+
+@contextmanager
+def _kept_if_whole(
+    draft: Path, folder: Path, checkpoint: FolderCheckpoint | None
+) -> Iterator[None]:
+    """After an error keep a draft with a model that is whole; remove any other."""
     try:
-        yield draft
-        _publish(draft, folder)
+        yield
     except BaseException as error:
         if (draft / MODEL).is_dir():
             kept = draft.rename(_unused(folder.with_name(f"{folder.name}.incomplete")))
@@ -88,7 +110,8 @@ def new_folder(folder: Path) -> Iterator[Path]:
             warnings.warn(RunWarning(said, predict=kept, found=kept), stacklevel=2)
         else:
             shutil.rmtree(draft, ignore_errors=True)
-            if isinstance(error, KeyboardInterrupt):
+            goes_on = checkpoint is not None and checkpoint.n_finished > 0
+            if isinstance(error, KeyboardInterrupt) and not goes_on:
                 warnings.warn(RunWarning("Not finished: nothing is kept."), stacklevel=2)
         raise
 

@@ -70,7 +70,7 @@ def open_writer(
 
 @contextmanager
 def _open_text(draft: Path, packed: bool) -> Iterator[TextIO]:
-    with draft.open("xb") as file:
+    with draft.open("wb") as file:
         if not packed:
             with io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
                 yield text

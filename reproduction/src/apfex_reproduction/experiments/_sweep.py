@@ -6,6 +6,7 @@ Jobs run wherever joblib is told to; only the process that asked for them writes
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, final
 
 import apfex
-from apfex.clusters import use_backend
+from apfex.clusters import end_with, use_backend
 from apfex_reproduction.experiments._methods import (
     METHODS,
     Convex,
@@ -279,7 +280,7 @@ def _finished(jobs: Sequence[_Job], n_jobs: int, backend: str | None) -> Generat
     from joblib import Parallel, delayed, effective_n_jobs
     from joblib.parallel import get_active_backend
 
-    tasks = [delayed(job.run)() for job in jobs]
+    tasks = [delayed(_run_with_parent)(job, os.getpid()) for job in jobs]
     active: Any = get_active_backend()[0]
     parallel: Any
     if active.supports_return_generator:
@@ -290,6 +291,12 @@ def _finished(jobs: Sequence[_Job], n_jobs: int, backend: str | None) -> Generat
     wave = effective_n_jobs(n_jobs)  # Ray hands out what is done at the end of a call only
     for start in range(0, len(tasks), wave):
         yield from parallel(tasks[start : start + wave])
+
+
+def _run_with_parent(job: _Job, parent: int) -> _Outcome:
+    """Run a job in a worker, which ends when the process that asks for it does."""
+    end_with(parent)
+    return job.run()
 
 
 def _told(outcomes: Iterator[_Outcome], done: Callable[[], str]) -> Iterator[_Outcome]:

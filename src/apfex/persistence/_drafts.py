@@ -1,0 +1,120 @@
+"""Drafts: held while they are filled, so that those of a process that was killed can be told."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows, where whoever opens a draft keeps it from getting its name
+    fcntl = None
+
+_LONGEST = 100
+"""Characters of a name that its drafts have."""
+_ENDINGS = ("tmp", "old", "draft")
+
+
+def beside(path: Path, ending: str) -> Path:
+    """A name that nobody uses, in the same folder and so on the same disk."""
+    return path.with_name(f".{path.name[:_LONGEST]}.{secrets.token_hex(4)}.{ending}")
+
+
+@contextmanager
+def new_draft(make: Callable[[], Path]) -> Iterator[Path]:
+    """A draft that is there, and held by this process until the block ends, or the process does.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a file or folder of a new name.
+    """
+    draft = make()
+    descriptor = _hold(draft, wait=True)
+    while descriptor is None and not draft.exists():  # cleaned up before it was held
+        draft = make()
+        descriptor = _hold(draft, wait=True)
+    try:
+        yield draft
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def clean_up(target: Path) -> list[Path]:
+    """Remove drafts of a file or folder that processes have left which are gone, and say so.
+
+    What was moved aside, and not replaced yet, gets its name back.
+
+    Examples
+    --------
+    >>> clean_up(Path("nowhere/run"))
+    []
+    """
+    gone = [draft for draft in _drafts_of(target) if _cleaned(draft, target)]
+    if gone:
+        names = ", ".join(one.name for one in gone)
+        warnings.warn(
+            f"A process that was stopped has left {names} in {str(target.parent)!r}, which nobody "
+            "needs; it is removed.",
+            stacklevel=4,
+        )
+    return gone
+
+
+def standing(target: Path) -> Path:
+    """The folder, or what was moved aside by a process that was stopped before it replaced it."""
+    if target.exists():
+        return target
+    return next((draft for draft in _drafts_of(target) if draft.suffix == ".old"), target)
+
+
+def _drafts_of(target: Path) -> list[Path]:
+    endings = "|".join(_ENDINGS)
+    name = re.compile(rf"\.{re.escape(target.name[:_LONGEST])}\.[0-9a-f]{{8}}\.({endings})")
+    with suppress(OSError):
+        return sorted(path for path in target.parent.iterdir() if name.fullmatch(path.name))
+    return []
+
+
+def _hold(draft: Path, *, wait: bool) -> int | None:
+    """Lock a draft; None where another process has, where it is gone, or cannot be locked."""
+    if fcntl is None:
+        return None
+    try:
+        descriptor = os.open(draft, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        if os.path.samestat(os.fstat(descriptor), os.lstat(draft)):
+            return descriptor
+    except OSError:
+        pass
+    os.close(descriptor)
+    return None
+
+
+def _cleaned(draft: Path, target: Path) -> bool:
+    """Whether a draft is removed; one that somebody holds, or may hold, is left alone."""
+    descriptor = _hold(draft, wait=False)
+    if descriptor is None:
+        return False
+    try:
+        with suppress(OSError):
+            if draft.suffix == ".old" and not target.exists():
+                draft.rename(target)
+                return False
+            if draft.is_dir():
+                shutil.rmtree(draft)
+            else:
+                draft.unlink()
+        return not draft.exists()
+    finally:
+        os.close(descriptor)

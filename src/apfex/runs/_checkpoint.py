@@ -1,0 +1,81 @@
+"""What is finished of a run that is under way, beside the folder that it will have."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from apfex.runs._data import RunData
+from apfex.runs._errors import RunError, RunWarning, hint
+from apfex.runs._folder import RUN
+from apfex.runs._settings import ExploreSettings
+
+if TYPE_CHECKING:
+    from apfex.persistence import FolderCheckpoint
+
+_ENDING = ".checkpoint"
+_WITHOUT_EFFECT = ("source", "threads", "tolerance", "confidence", "encoding", "sheet")
+"""On what is trained; of the source its sha256 counts."""
+
+
+@contextmanager
+def checkpoint_of(
+    folder: Path, settings: ExploreSettings, about: RunData, *, fresh: bool
+) -> Iterator[FolderCheckpoint]:
+    """The checkpoint of a run: ``NAME.checkpoint``, until the run is whole.
+
+    After an error, Ctrl-C or a kill it stays if anything is finished, and the same run goes on from
+    there.
+    """
+    from apfex.persistence import CheckpointError, open_checkpoint, remove_checkpoint
+
+    place = folder.with_name(folder.name + _ENDING)
+    try:
+        _remove_those_of_whole_runs(folder.parent)
+        if fresh:
+            remove_checkpoint(place)
+        with open_checkpoint(
+            place,
+            {n: v for n, v in settings.to_dict().items() if n not in _WITHOUT_EFFECT},
+            spell=_spell,
+            remedy=f"name another folder ({hint('out')}), or start anew ({hint('fresh')})",
+        ) as checkpoint:
+            checkpoint.match({"data": about.sha256})
+            try:
+                yield checkpoint
+            except BaseException:
+                _tell_or_remove(checkpoint)
+                raise
+            shutil.rmtree(place, ignore_errors=True)
+    except CheckpointError as error:
+        raise RunError(str(error), found=error.folder, fresh=True) from error
+
+
+def _tell_or_remove(checkpoint: FolderCheckpoint) -> None:
+    if not checkpoint.n_finished:
+        shutil.rmtree(checkpoint.folder, ignore_errors=True)
+        return
+    said = (
+        f"What is finished of the training is kept in {checkpoint.folder}; the same command goes "
+        "on from there."
+    )
+    warnings.warn(RunWarning(said, found=checkpoint.folder), stacklevel=5)
+
+
+def _remove_those_of_whole_runs(parent: Path) -> None:
+    """Of a run that was killed when it was whole, but before its checkpoint was removed."""
+    from apfex.persistence import remove_checkpoint
+
+    for place in parent.glob(f"*{_ENDING}"):
+        if (place.with_name(place.name.removesuffix(_ENDING)) / RUN).is_file():
+            remove_checkpoint(place)
+
+
+def _spell(name: str, value: Any) -> str:
+    """A setting as it is given."""
+    shown = ",".join(map(str, value)) if isinstance(value, list) else value
+    return f"{hint(name)} {shown}"
