@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
+from apfex.arguments import as_path
 from apfex.persistence._files import new_folder, write_synced
 from apfex.persistence._json import parse_json, read_bytes
 
@@ -93,7 +94,7 @@ def write_bundle(
     manifest = {"kind": kind, "format": format, "files": listed}
     manifest["sha256"] = _digest_of_manifest(manifest)
     files[MANIFEST] = json.dumps(manifest, indent=2).encode()
-    target = Path(folder).resolve()
+    target = as_path("folder", folder).resolve()
     with new_folder(target, _files_of if overwrite else None) as draft:
         for name, data in files.items():
             write_synced(draft / name, data)
@@ -135,7 +136,7 @@ def read_bundle(
     ...         print(str(error).split(" must ")[1][:45])
     be of format 1 or older, got format 2: a newe
     """
-    place = Path(folder)
+    place = as_path("folder", folder)
     manifest = _read_manifest(place)
     if manifest.get("kind") != kind:
         raise ValueError(

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from apfex.arguments import as_path
+
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -73,7 +75,7 @@ def write_bytes_atomically(path: str | os.PathLike[str], data: bytes) -> Path:
     """
     with new_file(path) as draft:
         write_synced(draft, data)
-    return Path(path).resolve()
+    return as_path("path", path).resolve()
 
 
 @contextmanager
@@ -91,7 +93,7 @@ def new_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     ...     (Path(folder) / "note.txt").read_text()
     'hello'
     """
-    target = Path(path).resolve()  # a link stays one
+    target = as_path("path", path).resolve()  # a link stays one
     with _telling(target):
         if target.is_dir():
             raise IsADirectoryError("there is a folder of this name")
