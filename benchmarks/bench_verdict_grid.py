@@ -1,23 +1,24 @@
-"""How often is a verdict right, over sizes, rates and numbers of groups, and how many rows does it need?
+"""How often is a verdict right, over sizes, rates and numbers of groups, and on how many rows?
 
-Run ``python benchmarks/bench_verdict_grid.py --json benchmarks/results/verdicts.json``. Tables of
+Run ``python benchmarks/bench_verdict_grid.py --out benchmarks/results/verdicts``. Tables of
 counts are drawn for every design (groups, rows of each, rates, weights), and the ends of their
 intervals are those of the package; only the critical value of the parity test is taken from a few
-totals and interpolated between them. ``--page docs/verdicts.md --plot docs/verdicts.png FILE``
-writes the tables of the page between its marks, and draws.
+totals and interpolated between them. ``--page docs/verdicts.md --plot docs/verdicts.png FOLDER``
+writes the tables of the page between its marks, and draws, from what is there.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from front.machine import describe, write_figures
 
 from apfex.metrics import gap_interval, lower_of_pairs, upper_of_pairs
@@ -143,27 +144,32 @@ def layouts(k: int, low: float, gap: float) -> Iterator[tuple[str, np.ndarray]]:
     yield "smallest low", np.array([low, *[high] * (k - 1)])
 
 
-def grid() -> list[list[Any]]:
+def grid() -> pd.DataFrame:
     """A row for every design."""
-    found = []
+    found: list[list[Any]] = []
     for kind, words, sizes in designs():
-        generator, k = np.random.default_rng([1, len(found)]), len(sizes.rows)
-        for low in RATES:
-            for gap in (0.0, 0.05, 0.2):
-                if low + gap > 1:
-                    continue
-                for layout, rates in layouts(k, low, gap):
-                    told = [kind, words, k, sizes.rows[0], sizes.rows[-1], sizes.heavy, layout, low]
-                    measured = [round(value, 4) for value in judge(sizes, rates, generator)]
-                    found.append([*told, *measured])
-        print(f"{len(found):,} designs, {kind} {words}, {k} groups", flush=True)
-    return found
+        found += block(kind, words, sizes, len(found))
+        print(f"{len(found):,} designs, {kind} {words}, {len(sizes.rows)} groups", flush=True)
+    return pd.DataFrame(found, columns=COLUMNS)
+
+
+def block(kind: str, words: str, sizes: Sizes, before: int) -> list[list[Any]]:
+    """All rates for some sizes; how many designs came ``before`` seeds them."""
+    generator, k = np.random.default_rng([1, before]), len(sizes.rows)
+    told = [kind, words, k, sizes.rows[0], sizes.rows[-1], sizes.heavy]
+    return [
+        [*told, layout, low, *(round(value, 4) for value in judge(sizes, rates, generator))]
+        for low in RATES
+        for gap in (0.0, 0.05, 0.2)
+        if low + gap <= 1
+        for layout, rates in layouts(k, low, gap)
+    ]
 
 
 POWER = ("groups", "low", "gap", "limit", "verdict", "smallest", "power")
 
 
-def rows_needed() -> list[list[Any]]:
+def rows_needed() -> pd.DataFrame:
     """Fewest rows a group, of the ladder, at which the verdict comes in 80% of audits."""
     found = []
     for k in (2, 4, 12, 60):
@@ -178,7 +184,7 @@ def rows_needed() -> list[list[Any]]:
                 told = [k, low, 0.0, limit, "within tolerance"]
                 found.append([*told, *_fewest(known, np.full(k, low), limit, above=False)])
         print(f"rows needed by {k} groups", flush=True)
-    return found
+    return pd.DataFrame(found, columns=POWER)
 
 
 def _fewest(
@@ -202,150 +208,135 @@ def table(lines: Sequence[Sequence[Any]]) -> str:
     return "\n".join([head, "|" + "---|" * len(lines[0]), *rows])
 
 
-def tables(record: Mapping[str, Any]) -> dict[str, str]:
+def tables(designs: pd.DataFrame, needed: pd.DataFrame) -> dict[str, str]:
     """The tables of the page, by their names."""
-    rows = [dict(zip(COLUMNS, row, strict=True)) for row in record["designs"]]
-    needed = [dict(zip(POWER, row, strict=True)) for row in record["rows_needed"]]
-    return {
-        "summary": _summary(rows),
-        "parity": _parity(rows),
-        "groups": _by(rows, "groups"),
-        "rates": _by(rows, "low"),
-        "violation": _needed(needed, "violation"),
-        "within": _needed(needed, "within tolerance"),
-    }
-
-
-def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
-    words = {
+    kinds = {
         "equal": "groups of one size, 5 to 1,000 rows each",
         "unequal": "groups from 10 or 100 to 1,000 rows",
         "weighted": "groups of 30 or 100 rows, every other row with four times the weight",
-        "crossing": "crossings of two or three attributes, 1,000 or 10,000 rows",
+        "crossing": "crossings of two or three attributes, 1,000 or 10,000 rows in all",
     }
-    lines = [[" ", "designs", "covered", "in the worst design", "lower end too high, at worst",
-              "upper end too low, at worst"]]  # fmt: skip
-    for kind, told in words.items():
-        chosen = [row for row in rows if row["kind"] == kind]
-        lines.append([told, f"{len(chosen):,}", *_of(chosen)])
+    by_kind = {words: designs[designs["kind"] == kind] for kind, words in kinds.items()}
+    by_groups = {f"{k} groups": part for k, part in designs.groupby("groups")}
+    by_rate = {f"lower rate {low:g}": part for low, part in designs.groupby("low")}
+    return {
+        "kinds": _covered(by_kind),
+        "groups": _covered(by_groups),
+        "rates": _covered(by_rate),
+        "parity": _parity(designs[designs["gap"] == 0]),
+        "violation": _needed(needed[needed["verdict"] == "violation"], ["gap", "limit", "low"]),
+        "within": _needed(needed[needed["verdict"] == "within tolerance"], ["limit", "low"]),
+    }
+
+
+def _covered(parts: Mapping[str, pd.DataFrame]) -> str:
+    lines = [["", "designs", "covered", "in the worst design", "lower end too high, at parity",
+              "where rates differ", "upper end too low"]]  # fmt: skip
+    for words, part in parts.items():
+        covered, alike = 1 - part["too_high"] - part["too_low"], part["gap"] == 0
+        worst = (part["too_high"][alike].max(), part["too_high"][~alike].max())
+        shares = [covered.mean(), covered.min(), *worst, part["too_low"].max()]
+        shown = ["" if np.isnan(share) else f"{share:.1%}" for share in shares]
+        lines.append([words, f"{len(part):,}", *shown])
     return table(lines)
 
 
-def _of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    covered = np.array([1 - row["too_high"] - row["too_low"] for row in rows])
-    high, low = (max(row[name] for row in rows) for name in ("too_high", "too_low"))
-    return [f"{covered.mean():.1%}", f"{covered.min():.1%}", f"{high:.1%}", f"{low:.1%}"]
-
-
-def _by(rows: Sequence[Mapping[str, Any]], column: str) -> str:
-    head = {"groups": "groups", "low": "lower rate"}[column]
-    lines = [[head, "designs", "covered", "in the worst design", "lower end too high, at worst",
-              "upper end too low, at worst"]]  # fmt: skip
-    for value in sorted({row[column] for row in rows}):
-        chosen = [row for row in rows if row[column] == value]
-        lines.append([f"{value:g}", f"{len(chosen):,}", *_of(chosen)])
-    return table(lines)
-
-
-def _parity(rows: Sequence[Mapping[str, Any]]) -> str:
-    chosen = [row for row in rows if row["gap"] == 0]
+def _parity(alike: pd.DataFrame) -> str:
     lines = [["rows of the smallest group", "designs", "shown to differ at all",
-              "called a violation of .05", "at worst", "within .05", "inconclusive"]]  # fmt: skip
-    for low, high in ((0, 9), (10, 29), (30, 99), (100, 999), (1_000, 10**6)):
-        some = [row for row in chosen if low <= row["smallest"] <= high]
-        name = f"{low or 1:,} to {high:,}" if high < 10**6 else f"{low:,}"
-        differ, violation, within = (
-            np.array([row[column] for row in some])
-            for column in ("too_high", "violation", "within")
-        )
-        lines.append([name, len(some), f"{differ.mean():.1%}", f"{violation.mean():.2%}",
-                      f"{violation.max():.1%}", f"{within.mean():.0%}",
-                      f"{(1 - violation - within).mean():.0%}"])  # fmt: skip
+              "called a violation of .05", "in the worst design", "within .05",
+              "inconclusive"]]  # fmt: skip
+    bounds = ((1, 9), (10, 29), (30, 99), (100, 999), (1_000, 10**6))
+    for low, high in bounds:
+        part = alike[alike["smallest"].between(low, high)]
+        unsure = 1 - part["violation"] - part["within"]
+        lines.append([f"{low:,} to {high:,}" if high < 10**6 else f"{low:,}", len(part),
+                      f"{part['too_high'].mean():.1%}", f"{part['violation'].mean():.2%}",
+                      f"{part['violation'].max():.1%}", f"{part['within'].mean():.0%}",
+                      f"{unsure.mean():.0%}"])  # fmt: skip
     return table(lines)
 
 
-def _needed(rows: Sequence[Mapping[str, Any]], verdict: str) -> str:
-    chosen = [row for row in rows if row["verdict"] == verdict]
-    counts = sorted({row["groups"] for row in chosen})
-    known = {(r["gap"], r["limit"], r["low"], r["groups"]): r["smallest"] for r in chosen}
-    gap = [] if verdict != "violation" else ["true gap"]
-    lines = [[*gap, "limit", "lower rate" if gap else "rate", *(f"{k} groups" for k in counts)]]
-    for one in sorted({key[:3] for key in known}):
-        cells = [known[*one, k] for k in counts]
-        shown = [f"{cell:,}" if cell else f"above {LADDER[-1]:,}" for cell in cells]
-        lines.append([*(f"{value:g}" for value in (one if gap else one[1:])), *shown])
+def _needed(part: pd.DataFrame, keys: Sequence[str]) -> str:
+    words = {"gap": "true gap", "limit": "limit", "low": "lower rate" if len(keys) == 3 else "rate"}
+    wide = part.pivot(index=list(keys), columns="groups", values="smallest")
+    lines = [[*(words[key] for key in keys), *(f"{k} groups" for k in wide.columns)]]
+    for place, counts in zip(wide.index, wide.to_numpy(), strict=True):
+        shown = [f"above {LADDER[-1]:,}" if np.isnan(n) else f"{int(n):,}" for n in counts]
+        lines.append([*(f"{value:g}" for value in place), *shown])
     return table(lines)
 
 
-def rebuilt(page: str, record: Mapping[str, Any]) -> str:
+def rebuilt(page: str, designs: pd.DataFrame, needed: pd.DataFrame) -> str:
     """The page with its tables from a record."""
-    for name, text in tables(record).items():
+    for name, text in tables(designs, needed).items():
         between = re.compile(f"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         page = between.sub(lambda found, text=text: f"{found[1]}{text}\n{found[2]}", page, count=1)
     return page
 
 
-def plot(record: Mapping[str, Any], path: Path) -> None:
+def plot(designs: pd.DataFrame, needed: pd.DataFrame, path: Path) -> None:
     """Coverage of every design against its smallest group; rows needed against the gap."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
-    rows = [dict(zip(COLUMNS, row, strict=True)) for row in record["designs"]]
-    for kind, colour in zip(("equal", "unequal", "weighted", "crossing"),
-                            ("#3b6fb6", "#c75c1d", "#5a8f3c", "#8458a6"), strict=True):  # fmt: skip
-        some = [row for row in rows if row["kind"] == kind]
-        noise = np.exp(np.random.default_rng(0).uniform(-0.12, 0.12, len(some)))
-        x = [row["smallest"] for row in some] * noise
-        y = [100 * (1 - row["too_high"] - row["too_low"]) for row in some]
-        left.scatter(x, y, s=7, alpha=0.4, color=colour, label=kind, linewidths=0)
+    colours = {
+        "equal": "#3b6fb6",
+        "unequal": "#c75c1d",
+        "weighted": "#5a8f3c",
+        "crossing": "#8458a6",
+    }
+    for kind, colour in colours.items():
+        part = designs[designs["kind"] == kind]
+        apart = np.exp(np.random.default_rng(0).uniform(-0.12, 0.12, len(part)))
+        covered = 100 * (1 - part["too_high"] - part["too_low"])
+        left.scatter(part["smallest"] * apart, covered, s=7, alpha=0.4, color=colour, label=kind)
     left.axhline(95, color="black", linewidth=1, linestyle="--")
-    left.set(xscale="log", xlabel="rows of the smallest group", ylabel="intervals that cover (%)",
-             title="Each dot is a design; promised is 95%")  # fmt: skip
-    left.legend(title="groups", loc="lower right")
-    needed = [dict(zip(POWER, row, strict=True)) for row in record["rows_needed"]]
-    for k, colour in zip((2, 4, 12, 60), ("#9ecae1", "#6baed6", "#2171b5", "#08306b"), strict=True):
-        for limit, style in ((0.0, "-"), (0.05, "--")):
-            some = [
-                row
-                for row in needed
-                if (row["groups"], row["limit"], row["low"]) == (k, limit, 0.2)
-                and row["verdict"] == "violation"
-                and row["smallest"]
-            ]
-            label = f"{k} groups" if not limit else None
-            right.plot([row["gap"] for row in some], [row["smallest"] for row in some],
-                       style, marker="o", color=colour, label=label)  # fmt: skip
-    right.set(yscale="log", xlabel="true gap (lower rate .2)", ylabel="rows a group",
-              title="Rows for a violation in 80% of audits: of 0 (lines), of .05 (dashed)")  # fmt: skip
+    left.set(xscale="log", xlabel="rows of the smallest group", ylabel="intervals that cover (%)")
+    left.set(title="Each dot is a design; promised is 95%")
+    left.legend(title="groups", loc="lower left")
+    kinds = (
+        ("-o", "shown to be above 0", "gap", 0.0),
+        ("--s", "shown to be above .05", "gap", 0.05),
+        (":^", "none, shown to be below", "limit", None),
+    )
+    for (style, words, across, limit), low in product(kinds, (0.05, 0.2, 0.45)):
+        part = needed[(needed["groups"] == 4) & (needed["low"] == low)]
+        part = part[(part["gap"] == 0) if limit is None else (part["gap"] > 0)]
+        part = part if limit is None else part[part["limit"] == limit]
+        colour = {0.05: "#9ecae1", 0.2: "#4292c6", 0.45: "#08306b"}[low]
+        right.plot(
+            part[across], part["smallest"], style, color=colour, label=f"{words}; rate {low}"
+        )
+    right.set(yscale="log", xlabel="gap", ylabel="rows a group")
+    right.set(title="Rows for the verdict in 80% of audits (4 groups)")
     right.set_xticks(GAPS)
-    right.legend()
+    right.legend(fontsize=7)
     figure.savefig(path, dpi=110)
+
+
+def read(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The designs, and the rows that are needed."""
+    return pd.read_csv(folder / "designs.csv"), pd.read_csv(folder / "rows.csv")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("record", nargs="?", type=Path)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--out", type=Path)
     parser.add_argument("--page", type=Path)
     parser.add_argument("--plot", type=Path)
     arguments = parser.parse_args()
-    if arguments.record:
-        record = json.loads(arguments.record.read_text())
-    else:
-        record = {
-            "tables": TABLES,
-            "columns": COLUMNS,
-            "designs": grid(),
-            "rows_needed_columns": POWER,
-            "rows_needed": rows_needed(),
-        }
-    if arguments.json:
-        write_figures(arguments.json, describe(packages=("apfex", "numpy", "scipy")), record)
+    record = read(arguments.record) if arguments.record else (grid(), rows_needed())
+    if arguments.out:
+        machine = describe(packages=("apfex", "numpy", "scipy"))
+        write_figures(arguments.out / "machine.json", machine, {"tables": TABLES, "limit": LIMIT})
+        for name, frame in zip(("designs", "rows"), record, strict=True):
+            frame.to_csv(arguments.out / f"{name}.csv", index=False)
     if arguments.page:
-        arguments.page.write_text(rebuilt(arguments.page.read_text(), record))
+        arguments.page.write_text(rebuilt(arguments.page.read_text(), *record))
     if arguments.plot:
-        plot(record, arguments.plot)
+        plot(*record, arguments.plot)
 
 
 if __name__ == "__main__":
