@@ -10,7 +10,7 @@ import pytest
 import apfex
 
 SOURCE = Path(apfex.__file__).parent
-PLAIN = {"plain"}
+PLAIN = {"arguments", "plain"}
 """Below everything."""
 FOUNDATION = {
     "clusters",

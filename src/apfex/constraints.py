@@ -13,6 +13,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from apfex.arguments import require_numbers
 from apfex.solvers import nonnegative_qp
 
 __all__ = ["Constraint"]
@@ -54,6 +55,9 @@ class Constraint:
             raise TypeError(f"soft must be a scalar tensor, got {type(self.soft).__name__}.")
         if self.soft.numel() != 1:
             raise ValueError(f"soft must be a scalar, got shape {list(self.soft.shape)}.")
+        require_numbers(bound=self.bound, margin=self.margin, gain=self.gain)
+        if self.value is not None:
+            require_numbers(value=self.value)
         if not self.margin >= 0:
             raise ValueError(f"margin must be at least 0, got {self.margin}.")
         if not self.gain > 0:

@@ -13,6 +13,7 @@ from typing import Literal, final, get_args
 import torch
 from torch import Tensor, nn
 
+from apfex.arguments import as_names, require_kind, require_numbers
 from apfex.distributed import measure_together, workers
 from apfex.groups import Groups
 from apfex.objectives import CrossEntropy, Objective, Objectives, SquaredError
@@ -86,6 +87,15 @@ def jacobian(
     tensor([[ 2.,  6.],
             [ 6., 20.]])
     """
+    require_kind("values", values, Tensor, "a tensor of shape [m]")
+    inputs = as_names("inputs", inputs)
+    if not inputs:
+        raise ValueError("inputs must hold at least one tensor, got none.")
+    if not values.requires_grad:
+        raise ValueError(
+            "values must depend on the inputs, but have no gradient; were they detached, or "
+            "computed under no_grad?"
+        )
     if cotangents is None:
         cotangents = torch.eye(len(values), dtype=values.dtype, device=values.device)
 
@@ -143,7 +153,9 @@ def empirical_scales(
     >>> empirical_scales([CrossEntropy(), FairnessLoss()], model, [batch], kind="range")
     tensor([0.6931, 1.0693], dtype=torch.float64)
     """
-    objectives = list(objectives)
+    objectives = as_names("objectives", objectives)
+    require_numbers(floor=floor)
+    require_kind("model", model, nn.Module, "an nn.Module")
     if kind not in get_args(ScaleKind):
         raise ValueError(f"kind must be one of {list(get_args(ScaleKind))}, got {kind!r}.")
     if not 0 <= floor < float("inf"):

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, final
 import torch
 from torch import Tensor
 
+from apfex.arguments import require_whole
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -93,6 +95,9 @@ class History:
         choice_names: Sequence[str] = (),
         device: torch.device | str = "cpu",
     ) -> None:
+        require_whole(n_objectives=n_objectives, window=window)
+        if n_objectives < 1:
+            raise ValueError(f"n_objectives must be at least 1, got {n_objectives}.")
         if window < 1:
             raise ValueError(f"window must be at least 1, got {window}.")
         self.n_objectives, self.window = n_objectives, window

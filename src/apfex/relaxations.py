@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from numbers import Real
 
 import torch
 from torch import Tensor
+
+from apfex.arguments import require_kind
 
 __all__ = ["ccr_step", "identity_step", "smooth_abs", "smooth_max", "tanh_step"]
 
@@ -44,6 +47,7 @@ def tanh_step(x: Tensor, threshold: float = 0.5, steepness: float = 5.0) -> Tens
     >>> tanh_step(torch.tensor([0.0, 0.5, 1.0]))
     tensor([0.0067, 0.5000, 0.9933])
     """
+    _require_tensor(x)
     _require_positive(steepness=steepness)
     # (1 + tanh(a)) / 2 = sigmoid(2 a), which is one cheaper operation instead of four.
     return torch.sigmoid(2 * steepness * x - 2 * steepness * threshold)
@@ -77,6 +81,7 @@ def ccr_step(x: Tensor, threshold: float | Tensor = 0.5, width: float | Tensor =
     >>> ccr_step(torch.tensor([0.2, 0.5, 0.625, 0.9]))
     tensor([0.0000, 0.5000, 0.7500, 1.0000])
     """
+    _require_tensor(x)
     _require_positive(width=width)
     return torch.clamp((x - threshold) / (2 * width) + 0.5, 0.0, 1.0)
 
@@ -118,6 +123,7 @@ def smooth_abs(x: Tensor, width: float = 1e-3) -> Tensor:
     >>> smooth_abs(torch.tensor([-0.5, 0.0, 0.25]), width=0.5)
     tensor([0.2500, 0.0000, 0.0625])
     """
+    _require_tensor(x)
     _require_positive(width=width)
     size = x.abs()
     return torch.where(size < width, x * x / (2 * width), size - width / 2)
@@ -148,6 +154,7 @@ def smooth_max(
     >>> smooth_max(torch.tensor([0.1, 0.1, 0.1]))
     tensor(0.1000)
     """
+    _require_tensor(x)
     _require_positive(temperature=temperature)
     if where is None:
         log_count = math.log(x.shape[dim])
@@ -158,8 +165,13 @@ def smooth_max(
     return temperature * (total - counts.clamp(min=1.0).log())
 
 
+def _require_tensor(x: Tensor) -> None:
+    require_kind("x", x, Tensor, "a tensor")
+
+
 def _require_positive(**arguments: float | Tensor) -> None:
     for name, value in arguments.items():
+        require_kind(name, value, (Real, Tensor), "a number or a tensor")
         positive = value > 0
         if not (bool(positive.all()) if isinstance(positive, Tensor) else positive):
             raise ValueError(f"{name} must be positive, got {value}.")

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 import pandas as pd
 
+from apfex.arguments import as_names, require_numbers
 from apfex.auditing import Audit
 from apfex.groups import grouping_name
 from apfex.metrics import read_criteria
@@ -73,6 +74,7 @@ def assert_gap(
     if end not in get_args(End):
         raise ValueError(f"end must be one of {list(get_args(End))}, got {end!r}.")
     bound = audit.settings.tolerance if max_gap is None else max_gap
+    require_numbers(max_gap=bound)
     if not 0 <= bound < 1:
         raise ValueError(f"max_gap must be at least 0 and below 1, got {bound}.")
     rows = _rows(audit, criteria, by)
@@ -108,7 +110,7 @@ def _rows(
 
 def _groupings(by: str | tuple[str, ...] | list[str | tuple[str, ...]]) -> list[str]:
     asked = by if isinstance(by, list) else [by]
-    return [one if isinstance(one, str) else grouping_name(one) for one in asked]
+    return [one if isinstance(one, str) else grouping_name(as_names("by", one)) for one in asked]
 
 
 def _message(audit: Audit, failing: pd.DataFrame, n: int, end: End, bound: float) -> str:

@@ -80,9 +80,12 @@ ROWS = {
         "X must have a column that varies, got none: .*constant",
     ),
     "one dimension": ({"X": np.zeros(N)}, "Reshape your data"),
-    "weights too short": ({"sample_weight": [1.0]}, r"sample_weight must have shape \(600,\)"),
-    "negative weight": ({"sample_weight": -np.ones(N)}, "finite, non-negative and not all zero"),
-    "weights all zero": ({"sample_weight": np.zeros(N)}, "not all zero"),
+    "weights too short": (
+        {"sample_weight": [1.0]},
+        r"sample_weight must have one entry per row of X \(600\), got 1",
+    ),
+    "negative weight": ({"sample_weight": -np.ones(N)}, "finite and at least 0, got -1"),
+    "weights all zero": ({"sample_weight": np.zeros(N)}, "positive somewhere, got only zeros"),
     "weights hide a class": (
         {"sample_weight": DATA.y.astype(float)},
         "got one class",
@@ -160,7 +163,7 @@ def test_types_that_cannot_be_read_are_refused():
     mixed = np.array([1, "a"] * (N // 2), dtype=object)
     with pytest.raises(TypeError, match=r"mixture of int, str in column 'town'"):
         fit(X=DATA.X.assign(town=mixed))
-    with pytest.raises(TypeError, match="Sparse data was passed"):
+    with pytest.raises(TypeError, match=r"X must be dense, got a sparse matrix"):
         fit(X=scipy.sparse.eye_array(N))
     with pytest.raises(TypeError, match="sensitive_features must be a column"):
         fit(sensitive_features=3)

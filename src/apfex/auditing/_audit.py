@@ -12,7 +12,7 @@ from apfex.auditing._metrics import check_measures, of_rows, span_of
 from apfex.auditing._parts import Parts, with_parts
 from apfex.auditing._result import Audit
 from apfex.auditing._settings import AuditSettings, check_size
-from apfex.groups import Groups, make_groups
+from apfex.groups import Groups, groups_of
 from apfex.metrics import Inputs, Measure, check_indexes, read_inputs, read_measures
 from apfex.rates import ConfusionCounts
 
@@ -116,7 +116,7 @@ def audit(
     strata = None
     if control_features is not None:
         check_indexes(y_pred=y_pred, control_features=control_features)
-        strata = make_groups(control_features)
+        strata = groups_of("control_features", control_features)
     return audit_rows(data, settings, notes, measures=measures, strata=strata)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from apfex.arguments import as_names, require_kind
 from apfex.auditing._estimates import attribute_columns, rates_frame, shrunken_rates
 from apfex.auditing._result import Audit
 from apfex.auditing._settings import AuditSettings, check_size, groupings_of
@@ -48,6 +49,9 @@ def audit_counts(
     >>> audit_counts(counts, AuditSettings("dp")).gaps["gap"].tolist()
     [1.0]
     """
+    require_kind("counts", counts, ConfusionCounts, "ConfusionCounts, as from count_rows")
+    require_kind("settings", settings, AuditSettings, "AuditSettings")
+    notes = as_names("notes", notes)
     check_size(counts.groups)
     grouped = [counts.by(attributes) for attributes in groupings_of(counts.groups.attributes)]
     attributes = counts.groups.attributes

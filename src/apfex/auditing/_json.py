@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from apfex.arguments import require_kind
 from apfex.auditing._settings import AuditSettings
 from apfex.auditing._thresholds import THRESHOLDS
 from apfex.plain import jsonable, read_strict_json
@@ -59,6 +60,7 @@ def read_json(text: str) -> Audit:
     """An audit that was stored, computed again; an error that says what is wrong."""
     from apfex.auditing._from_counts import audit_counts
 
+    require_kind("text", text, (str, bytes, bytearray), "JSON from Audit.to_json")
     try:
         content = read_strict_json(text)
     except (ValueError, TypeError) as error:

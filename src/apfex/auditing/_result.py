@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 import pandas as pd
 
+from apfex.arguments import as_names, meant, require_numbers, require_whole
 from apfex.auditing._diff import AuditChange, change_of_gaps, change_of_rates
 from apfex.auditing._json import as_json, read_json
 from apfex.auditing._plan import plan_rows
@@ -223,6 +224,7 @@ class Audit:
         """
         max_gap = self.settings.tolerance if max_gap is None else max_gap
         check_bound("max_gap", max_gap)
+        require_numbers(power=power)
         if not 0 < power < 1:
             raise ValueError(f"power must lie between 0 and 1, got {power}.")
         return plan_rows(self._tested, max_gap, power, self.settings.min_count)
@@ -268,7 +270,9 @@ class Audit:
             if (one.criterion, one.attributes) == (criterion, attributes):
                 return ends_of(one)
         known = list(dict.fromkeys(one.criterion for one in self._tested))
-        raise ValueError(f"criterion must be one of {known}, got {criterion!r}.")
+        raise ValueError(
+            f"criterion must be one of {known}, got {criterion!r}.{meant(criterion, known)}"
+        )
 
     def exceeds(self, asked: Iterable[tuple[int, float]]) -> list[bool]:
         """Whether gaps are surely above bounds, corrected for all that are asked about (Holm).
@@ -294,7 +298,7 @@ class Audit:
         >>> result.exceeds([(0, 0.05), (0, 0.2)])
         [True, False]
         """
-        pairs = [(self._tested[row], bound) for row, bound in asked]
+        pairs = [(self._row(row), _bound(bound)) for row, bound in as_names("asked", asked)]
         return surely_above(pairs, self.settings.confidence)
 
     def rates_by_threshold(self) -> pd.DataFrame:
@@ -367,10 +371,23 @@ class Audit:
     def _attributes(self, by: str | Sequence[str]) -> tuple[str, ...]:
         """Attributes of a grouping that is asked for."""
         for found in self._groupings:
-            if by == grouping_name(found) if isinstance(by, str) else tuple(by) == found:
+            if by == grouping_name(found) if isinstance(by, str) else as_names("by", by) == found:
                 return found
         names = [grouping_name(found) for found in self._groupings]
-        raise ValueError(f"by must be one of {names}, got {by!r}.")
+        raise ValueError(f"by must be one of {names}, got {by!r}.{meant(by, names)}")
+
+    def _row(self, place: int) -> Tested:
+        require_whole(row=place)
+        if not 0 <= place < len(self._tested):
+            raise IndexError(
+                f"row must be a place in gaps, which has {len(self._tested)} rows, got {place}."
+            )
+        return self._tested[place]
+
+
+def _bound(value: float) -> float:
+    require_numbers(bound=value)
+    return value
 
 
 def _label_kind(audit: Audit) -> str:

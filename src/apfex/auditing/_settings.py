@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, final
 
+from apfex.arguments import require_numbers
 from apfex.groups import Groups
 from apfex.metrics import CRITERIA, read_criteria
 from apfex.rates import RATES, RateName
@@ -36,12 +37,11 @@ class AuditSettings:
         """Check every value, and turn fairlearn's words into ours."""
         object.__setattr__(self, "criteria", read_criteria(self.criteria))
         check_bound("tolerance", self.tolerance)
-        _check_number("confidence", self.confidence)
+        require_numbers(confidence=self.confidence, min_count=self.min_count)
         if not 0.5 <= self.confidence <= 0.999:
             raise ValueError(
                 f"confidence must lie between 0.5 and 0.999, got {self.confidence}; 0.95 is usual."
             )
-        _check_number("min_count", self.min_count)
         if not self.min_count >= 1:
             raise ValueError(f"min_count must be at least 1, got {self.min_count}.")
 
@@ -83,11 +83,6 @@ def check_size(groups: Groups, argument: str = "sensitive_features") -> None:
 
 def check_bound(name: str, value: Any) -> None:
     """Refuse what is no bound of a gap."""
-    _check_number(name, value)
+    require_numbers(**{name: value})
     if not 0 <= value < 1:
         raise ValueError(f"{name} must be at least 0 and below 1, got {value}; 0.05 is 5 points.")
-
-
-def _check_number(name: str, value: Any) -> None:
-    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
-        raise TypeError(f"{name} must be a number, got {value!r}.")

@@ -7,6 +7,8 @@ from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import Any, Literal
 
+from apfex.arguments import require_whole
+
 BackendName = Literal["loky", "dask", "ray"]
 _NAMES: tuple[BackendName, ...] = ("loky", "dask", "ray")
 
@@ -45,6 +47,7 @@ def use_backend(
     """
     if backend not in _NAMES:
         raise ValueError(f"backend must be one of {', '.join(_NAMES)}, got {backend!r}.")
+    require_whole(n_jobs=n_jobs)
     if n_jobs == 0:
         raise ValueError("n_jobs must be a number of processes, or -1 for one a core, got 0.")
     if backend == "loky" and scheduler is not None:

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
+from apfex.arguments import as_names, as_path
 from apfex.datasets._registry import CELEBA
 
 if TYPE_CHECKING:
@@ -96,9 +97,9 @@ def load_images(
     import numpy as np
     import pandas as pd
 
-    columns = [sensitive] if isinstance(sensitive, str) else list(sensitive)
+    columns = list(as_names("sensitive", sensitive))
     _check(label, columns, size, part, limit)
-    root = Path(folder).absolute()
+    root = as_path("folder", folder).absolute()
     images = _find_images(root)
     rows = _read_attributes(_find_file(root, _ATTRIBUTES, attributes), label, columns)
     names = rows["image"].to_numpy(str)

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from apfex.arguments import as_generator, require_numbers
 from apfex.datasets._dataset import Dataset
 
 _KINDS = ("crossing", "marginal", "none")
@@ -72,7 +73,7 @@ def make_biased(
     import pandas as pd
 
     _check(n, kind, strength, base_rate)
-    rng = np.random.default_rng(random_state)
+    rng = as_generator(random_state)
     sex, origin = rng.integers(0, 2, n), rng.integers(0, 2, n)
     rates = base_rate + strength / 2 * _signs(kind)  # [2, 2]
     y = (rng.random(n) < rates[sex, origin]).astype(np.int64)
@@ -111,6 +112,7 @@ def _signs(kind: str) -> np.ndarray:
 def _check(n: int, kind: str, strength: float, base_rate: float) -> None:
     if not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"n must be an integer of at least 1, got {n!r}.")
+    require_numbers(strength=strength, base_rate=base_rate)
     if kind not in _KINDS:
         raise ValueError(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}.")
     if not 0 <= base_rate - abs(strength) / 2 <= base_rate + abs(strength) / 2 <= 1:

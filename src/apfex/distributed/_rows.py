@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from apfex.arguments import require_kind
 from apfex.distributed._workers import Workers, workers
 
 
@@ -42,6 +43,7 @@ def all_sum(values: Tensor) -> Tensor:
     >>> all_sum(torch.tensor([1.0, 2.0]))
     tensor([1., 2.])
     """
+    require_kind("values", values, Tensor, "a tensor, of one shape on all workers")
     team = workers()
     if team is not None:
         _check_sizes(team, values.numel())
@@ -85,6 +87,9 @@ def global_mean(values: Tensor, sample_weight: Tensor | None = None) -> Tensor:
 
 def _weighted_sums(values: Tensor, sample_weight: Tensor | None) -> Tensor:
     """Sums [2] of a worker's own rows: of the values times their weights, and of these."""
+    require_kind("values", values, Tensor, "a tensor of shape [n]")
+    if sample_weight is not None:
+        require_kind("sample_weight", sample_weight, Tensor, "a tensor of shape [n]")
     if values.ndim != 1 or not values.is_floating_point():
         raise ValueError(
             f"values must be floats of shape [n], one for each row, got {values.dtype} of shape "
@@ -94,6 +99,11 @@ def _weighted_sums(values: Tensor, sample_weight: Tensor | None) -> Tensor:
     if weight.shape != values.shape:
         raise ValueError(
             f"sample_weight must have shape {list(values.shape)}, got {list(weight.shape)}."
+        )
+    if not bool(((weight >= 0) & weight.isfinite()).all()):
+        raise ValueError(
+            f"sample_weight must be finite and at least 0, got values from {float(weight.min()):g} "
+            f"to {float(weight.max()):g}."
         )
     exact = torch.promote_types(values.dtype, torch.float32)
     return torch.stack([(values * weight).sum(dtype=exact), weight.sum(dtype=exact)])

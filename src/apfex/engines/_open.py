@@ -65,7 +65,9 @@ class EngineTable:
         if name in self.columns:
             return name
         near = nearest(str(name), self.columns)
-        said = f"did you mean {near!r}?" if near else f"it has {listed(self.columns)}."
+        said = (
+            f"did you mean {near!r}?" if near else f"it has {listed(self.columns) or 'no columns'}."
+        )
         raise ValueError(f"{argument} must name a column of {self.name}, got {name!r}; {said}")
 
     def check(self, columns: Sequence[str], numbers: Sequence[str] = ()) -> None:

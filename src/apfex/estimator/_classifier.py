@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from apfex.arguments import require_numbers, require_whole
 from apfex.auditing import Audit
 from apfex.clusters import is_dask_frame
 from apfex.estimator._audit import compare_decisions, read_audit_rows
@@ -28,7 +29,9 @@ from apfex.estimator._inputs import (
     read_features,
     read_groups_at_predict,
     read_groups_if_there,
+    read_labels,
     read_rows,
+    read_weights,
 )
 from apfex.estimator._settings import (
     read_bounds,
@@ -502,6 +505,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             by default. A point that is nearly constant is handed out with a warning.
         """
         check_is_fitted(self, "front_")
+        if confidence is not None:
+            require_numbers(confidence=confidence)
         if confidence is not None and not 0 < confidence < 1:
             raise ValueError(f"confidence must be None or between 0 and 1, got {confidence}.")
         if not self.front_[0].gaps:
@@ -517,6 +522,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     def use(self, point: int) -> Self:
         """Make a point of the front what ``predict`` uses."""
         check_is_fitted(self, "front_")
+        require_whole(point=point)
         if not -len(self.front_) <= point < len(self.front_):
             raise IndexError(
                 f"point must be a place on the front of {len(self.front_)} points, got {point}."
@@ -579,7 +585,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     ) -> float:
         """Accuracy; ``sensitive_features`` are used with ``group_thresholds`` only."""
         decided = self.predict(X, sensitive_features=self._where_needed(sensitive_features))
-        return float(accuracy_score(y, decided, sample_weight=sample_weight))
+        labels = read_labels(y, len(decided))
+        weight = read_weights(sample_weight, len(decided))
+        return float(accuracy_score(labels, decided, sample_weight=weight))
 
     def audit(
         self,

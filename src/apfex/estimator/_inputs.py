@@ -9,27 +9,22 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 from sklearn.utils import _safe_indexing
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, column_or_1d
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import column_or_1d
 
 from apfex.front import Rows
 from apfex.groups import Groups, make_groups
-from apfex.metrics import check_indexes, check_spelling
-from apfex.tables import read_table, unmasked
+from apfex.metrics import check_indexes, check_spelling, check_values, one_dimensional, read_weight
+from apfex.tables import in_memory, matrix_of, read_table, unmasked
 
 
 def read_features(X: Any) -> Any:
     """A frame as it is, anything else as an array; sparse matrices are refused."""
     if scipy.sparse.issparse(X):
-        check_array(X, accept_sparse=False)  # raises, in scikit-learn's words
+        raise TypeError("X must be dense, got a sparse matrix; convert it with X.toarray().")
+    X = in_memory("X", X)
     if not hasattr(X, "columns"):
-        array = unmasked(X)
-        if array.ndim != 2:
-            raise ValueError(
-                f"X must have 2 dimensions, got {array.ndim}. Reshape your data: X.reshape(-1, 1) "
-                "for a single column, X.reshape(1, -1) for a single row."
-            )
-        return array
+        return matrix_of("X", X)
     names = [str(name) for name in X.columns] if not hasattr(X, "collect") else []
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
@@ -180,7 +175,9 @@ def read_labels(y: Any, n: int) -> np.ndarray:
         raise ValueError(
             "y must be given: APFExClassifier requires y to be passed, but the target y is None."
         )
-    labels = column_or_1d(unmasked(y) if hasattr(y, "__array_function__") else y, warn=True)
+    labels = _single_column(in_memory("y", y))
+    if not len(labels):
+        raise ValueError("y must have at least one row, got 0.")
     missing = int(np.sum(pd.isna(labels)))
     if missing:
         raise ValueError(
@@ -193,12 +190,57 @@ def read_labels(y: Any, n: int) -> np.ndarray:
     return labels
 
 
+def _single_column(y: Any) -> np.ndarray:
+    """Labels [n]; a matrix of one column with a warning, as everywhere in scikit-learn."""
+    if scipy.sparse.issparse(y):
+        raise TypeError("y must be dense, got a sparse matrix; convert it: y.toarray().ravel().")
+    if isinstance(y, list | tuple) and not any(isinstance(one, list | tuple) for one in y[:1]):
+        return one_dimensional("y", y) if y else np.empty(0)
+    values = unmasked(y) if hasattr(y, "__array_function__") else y
+    try:
+        shape = np.shape(values)
+    except ValueError as error:
+        raise ValueError(
+            "y must hold one label per row, got rows of different lengths; pass a column of single "
+            "values."
+        ) from error
+    if len(shape) == 0:
+        raise TypeError(
+            f"y must be a list, an array, a tensor or a series of labels, got {type(y).__name__}."
+        )
+    if len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
+        raise ValueError(
+            f"y should be a 1d array, got one of shape {shape}; pass the one column to predict."
+        )
+    if getattr(values, "dtype", None) is not None:
+        check_values("y", np.ravel(values))  # first: scikit-learn prints the whole column
+    return column_or_1d(values, warn=True)
+
+
 def check_labels(labels: np.ndarray) -> None:
     """Refuse labels [n] that are spelled in two ways, or that are no classes."""
+    check_values("y", labels)
     if labels.dtype.kind in "OU":
         check_spelling("y", pd.unique(labels).tolist())
-    check_array(labels, ensure_2d=False, dtype=None, input_name="y")  # pyright: ignore[reportArgumentType]
-    check_classification_targets(labels)
+    infinite = np.isinf(labels) if labels.dtype.kind == "f" else np.zeros(1, dtype=bool)
+    if infinite.any():
+        raise ValueError(
+            f"y must hold classes, got infinity in {infinite.sum()} of {len(labels)} rows; drop "
+            "these rows or give them a label of their own."
+        )
+    kind = type_of_target(labels)
+    if kind not in ("binary", "multiclass"):
+        raise ValueError(
+            f"y must hold classes, got {_other_than_classes(labels)} (Unknown label type: {kind}); "
+            "turn numbers into classes first, for instance `y > 0.5`, and other values into text."
+        )
+
+
+def _other_than_classes(labels: np.ndarray) -> str:
+    if labels.dtype.kind == "f":
+        return f"the number {labels[labels != np.floor(labels)][0]:g}"
+    kinds = sorted({type(value).__name__ for value in labels.tolist()})
+    return f"values of type {' and '.join(kinds[:3])}"
 
 
 def read_codes(y: Any, n: int, classes: np.ndarray) -> np.ndarray:
@@ -212,13 +254,9 @@ def read_codes(y: Any, n: int, classes: np.ndarray) -> np.ndarray:
 
 def read_weights(sample_weight: Any, n: int) -> np.ndarray | None:
     """Weights of the rows in float64, one on average: only their ratios matter."""
-    if sample_weight is None:
+    weight = read_weight(sample_weight, n, "X")
+    if weight is None:
         return None
-    weight = np.asarray(unmasked(sample_weight), dtype=np.float64)
-    if weight.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), got {weight.shape}.")
-    if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):
-        raise ValueError("sample_weight must be finite, non-negative and not all zero.")
     weight = weight / weight.max()
     return weight / weight[weight > 0].mean()
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
+from sklearn.utils.validation import check_random_state
 
+from apfex.arguments import meant, require_flags, require_kind, require_numbers, require_whole
 from apfex.estimator._user_model import check_estimator, check_init, is_estimator
 from apfex.front import (
     Criteria,
@@ -24,6 +26,7 @@ from apfex.front import (
 from apfex.models import thread_count
 from apfex.persistence import NotStored
 from apfex.strategies import check_strategies, read_strategies
+from apfex.streams import StreamSettings
 
 if TYPE_CHECKING:
     from apfex.estimator._classifier import APFExClassifier
@@ -45,6 +48,7 @@ def read_settings(given: APFExClassifier) -> SearchSettings:
     _check_choices(given)
     criteria = Criteria.of(given.criteria)
     monotone = _read_monotone(given)
+    hidden = _read_hidden(given.hidden)
     search = _read_search(given, monotone)
     models = _read_models(given, search)
     _check_search(given, models, search, monotone)
@@ -54,7 +58,7 @@ def read_settings(given: APFExClassifier) -> SearchSettings:
         models=models,
         factory=None if models else given.model,
         estimator=given.model if is_estimator(given.model) else None,
-        hidden=() if "linear" in models else _read_hidden(given.hidden),
+        hidden=() if "linear" in models else hidden,
         scoring=_read_scoring(given),
         max_error_increase=read_increase(given.max_error_increase),
         n_threads=1,  # until the rows are known
@@ -131,6 +135,7 @@ def _read_scoring(given: APFExClassifier) -> Scoring:
         raise ValueError(
             f"scoring must be 'accuracy', 'balanced_accuracy', or the name of a scorer of "
             f"scikit-learn that uses decisions, such as 'f1', got {name!r}."
+            f"{meant(name, ['accuracy', 'balanced_accuracy', *get_scorer_names()])}"
         )
     return Scoring(name, None, rate)
 
@@ -260,7 +265,7 @@ def _read_models(
     if not distinct or not all(model in known for model in models):
         raise ValueError(
             f"model must be 'auto', of {list(known)}, a tuple of them, a classifier of "
-            f"scikit-learn's form, or a factory, got {given.model!r}."
+            f"scikit-learn's form, or a factory, got {given.model!r}.{meant(given.model, known)}"
         )
     if {"mlp", "linear"} <= set(models):
         raise ValueError(
@@ -377,7 +382,10 @@ def read_bounds(max_gap: float | Mapping[str, float], names: Sequence[str]) -> d
         given = {Criteria.short(str(name)): bound for name, bound in max_gap.items()}
         unknown = sorted(set(given) - set(names))
         if unknown:
-            raise ValueError(f"max_gap must name criteria of {list(names)}, got {unknown}.")
+            raise ValueError(
+                f"max_gap must name criteria of {list(names)}, got {unknown}."
+                f"{meant(unknown[0], names)}"
+            )
     for name, bound in given.items():
         if isinstance(bound, bool | np.bool_) or not isinstance(bound, Real):
             raise ValueError(
@@ -394,12 +402,13 @@ def _check_choices(given: APFExClassifier) -> None:
         if getattr(given, name) not in allowed:
             raise ValueError(
                 f"{name} must be one of {list(allowed)}, got {getattr(given, name)!r}."
+                f"{meant(getattr(given, name), [one for one in allowed if one])}"
             )
     for name, least in _LEAST.items():
         value = getattr(given, name)
         if value is None and name != "batch_size":
             continue
-        if not isinstance(value, Integral) or value < least:
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
             raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
     for name in ("epochs", "patience", "n_estimators", "max_depth"):
         value = getattr(given, name)
@@ -407,14 +416,45 @@ def _check_choices(given: APFExClassifier) -> None:
             raise ValueError(f"{name} must be None or an integer, got {value!r}.")
     if given.learning_rate is not None and not isinstance(given.learning_rate, Real):
         raise ValueError(f"learning_rate must be None or a number, got {given.learning_rate!r}.")
+    require_flags(
+        include_sensitive=given.include_sensitive, group_thresholds=given.group_thresholds
+    )
+    require_numbers(validation_fraction=given.validation_fraction, weight_decay=given.weight_decay)
     if not 0 < given.validation_fraction < 1:
         raise ValueError(
             f"validation_fraction must be between 0 and 1, got {given.validation_fraction}."
         )
+    _check_label(given.favorable_label)
+    _check_work(given)
+    require_kind(
+        "streaming", given.streaming, (StreamSettings, type(None)), "StreamSettings or None"
+    )
+
+
+def _check_label(label: Any) -> None:
+    if isinstance(label, list | tuple | set | Mapping | np.ndarray):
+        raise TypeError(f"favorable_label must be one label, got {label!r}.")
+
+
+def _check_work(given: APFExClassifier) -> None:
+    """Threads, the seed, and what is told."""
+    require_kind("verbose", given.verbose, (bool, Integral), "True, False or a whole number")
+    if given.n_jobs is not None:
+        require_whole(n_jobs=given.n_jobs)
+        if given.n_jobs == 0:
+            raise ValueError("n_jobs must be a number of threads, or -1 for all, got 0.")
+    try:
+        check_random_state(given.random_state)
+    except ValueError as error:
+        raise ValueError(
+            "random_state must be None, a whole number from 0 to 2**32 - 1 or a RandomState, got "
+            f"{given.random_state!r}."
+        ) from error
 
 
 def _read_hidden(hidden: Sequence[int]) -> tuple[int, ...]:
-    widths = tuple([hidden] if isinstance(hidden, int) else hidden)
+    known = isinstance(hidden, Integral | list | tuple) and not isinstance(hidden, bool)
+    widths = tuple([hidden] if isinstance(hidden, Integral) else hidden) if known else (0,)
     if not all(isinstance(width, Integral) and width >= 1 for width in widths):
         raise ValueError(f"hidden must be widths of at least 1, got {hidden!r}.")
     return widths
@@ -424,6 +464,26 @@ def _read_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        return torch.device(name)
-    except RuntimeError as error:
+        found = torch.device(name)
+    except (RuntimeError, TypeError) as error:
         raise ValueError(f"device must be 'auto' or a device of torch, got {name!r}.") from error
+    if found.type == "meta":
+        raise ValueError(f"device must be one that computes, got {name!r}, which only has shapes.")
+    try:
+        torch.empty(1, device=found)
+    except (AssertionError, RuntimeError, NotImplementedError) as error:
+        raise ValueError(
+            f"device must be one that is there, got {name!r}: {_why_not(found)}; use 'auto' or "
+            "'cpu'."
+        ) from error
+    return found
+
+
+def _why_not(device: torch.device) -> str:
+    """Why a device cannot be used, in words."""
+    if device.type != "cuda":
+        return f"this torch ({torch.__version__}) cannot use it on this machine"
+    if not torch.backends.cuda.is_built():
+        return f"this torch ({torch.__version__}) is built without CUDA"
+    n = torch.cuda.device_count()
+    return "no CUDA device is found" if not n else f"there are {n}, from cuda:0 to cuda:{n - 1}"

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from apfex.arguments import meant, require_kind, require_numbers
 from apfex.front._point import Point
 from apfex.models import BoostedModel, InitModel, JointModel, RuleModel, calibrate
 
@@ -202,6 +203,7 @@ class Front(Sequence[Point]):
         max_error_increase : float, optional
             How much larger its loss may be than that of the best point.
         """
+        self._check_bounds(bounds)
         for place in self._accurate(max_error_increase):
             if self[place].exceeds(bounds, confidence) <= 0:
                 return place
@@ -214,10 +216,21 @@ class Front(Sequence[Point]):
         max_error_increase: float | None = None,
     ) -> int:
         """The point that exceeds the bounds least, of those that are better than a constant."""
+        self._check_bounds(bounds)
         usable = self._accurate(max_error_increase)
         places = [place for place in usable if not self[place].near_constant] or usable
         places = places or list(range(len(self)))
         return min(places, key=lambda p: (self[p].exceeds(bounds, confidence), p))
+
+    def _check_bounds(self, bounds: Mapping[str, float]) -> None:
+        require_kind("bounds", bounds, Mapping, "a mapping from criteria to numbers")
+        known = list(self[0].gaps)
+        for name, bound in bounds.items():
+            if name not in known:
+                raise ValueError(
+                    f"bounds must name criteria of {known}, got {name!r}.{meant(name, known)}"
+                )
+            require_numbers(**{f"bounds[{name!r}]": bound})
 
     def _accurate(self, max_error_increase: float | None) -> list[int]:
         """Places of the points that are not trivial, and not too much worse than the best."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard, final, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from apfex.arguments import as_names
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -39,7 +41,7 @@ def non_dominated(values: ArrayLike | Tensor) -> np.ndarray | Tensor:
     >>> non_dominated(np.array([[0.1, 0.9], [0.5, 0.5], [0.6, 0.5], [0.5, 0.5]]))
     array([ True,  True, False,  True])
     """
-    points = _to_numpy(values)
+    points = _to_numpy("values", values)
     if points.ndim != 2 or np.isnan(points).any():
         raise ValueError(
             f"values must have shape [n, m] and no NaN, got shape {list(points.shape)} with "
@@ -76,7 +78,7 @@ def hypervolume(values: ArrayLike | Tensor, reference: ArrayLike) -> float:
     >>> hypervolume([[0.25, 0.75], [0.5, 0.5]], reference=[1.0, 1.0])
     0.3125
     """
-    points, limit = _to_numpy(values), np.asarray(reference, dtype=np.float64)
+    points, limit = _to_numpy("values", values), _to_numpy("reference", reference)
     if limit.ndim != 1 or not np.isfinite(limit).all():
         raise ValueError(f"reference must be m finite numbers, got {reference!r}.")
     if points.size == 0:
@@ -138,7 +140,7 @@ class ParetoFront:
     def __init__(self, points: Iterable[FrontPoint | Sequence[float]] = ()) -> None:
         self._points: list[FrontPoint] = []  # in the order in which they came
         self._table = np.zeros((0, 0))  # their values, and room for more points
-        self.extend(points)
+        self.extend(as_names("points", points))
 
     def __len__(self) -> int:
         """Return the number of points."""
@@ -178,7 +180,7 @@ class ParetoFront:
     def nearest(self, target: ArrayLike) -> FrontPoint:
         """Return the point at the smallest Euclidean distance from ``target`` (MAMO's rule)."""
         self._require_points()
-        goal = _to_numpy(target)
+        goal = _to_numpy("target", target)
         if goal.ndim != 1 or not np.isfinite(goal).all():
             raise ValueError(f"target must be {self._m} finite numbers, got {goal.tolist()}.")
         _check_length("target", goal.size, self._m)
@@ -242,7 +244,7 @@ class ParetoFront:
 
 def _read_point(values: Any, m: int) -> np.ndarray:
     """Check a point of m objectives, or of any number where m is 0 as none is known yet."""
-    array = _to_numpy(values)
+    array = _to_numpy("values", values)
     if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
         raise ValueError(f"values must be m finite numbers, got {array.tolist()}.")
     _check_length("values", len(array), m or len(array))
@@ -254,10 +256,13 @@ def _check_length(name: str, found: int, m: int) -> None:
         raise ValueError(f"{name} must have one number per objective ({m}), got {found}.")
 
 
-def _to_numpy(values: Any) -> np.ndarray:
+def _to_numpy(name: str, values: Any) -> np.ndarray:
     if _is_tensor(values):
         values = values.detach().cpu().double().numpy()
-    return np.asarray(values, dtype=np.float64)
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be numbers, got {values!r}.") from error
 
 
 def _is_tensor(values: Any) -> TypeGuard[Tensor]:

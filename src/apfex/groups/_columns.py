@@ -7,61 +7,56 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from torch import Tensor
 
-from apfex.tables import unmasked
+from apfex.tables import in_memory, unmasked
 
 MISSING = "<missing>"
 """How a missing value is shown; it is a level of its own."""
 
 
-def read_columns(sensitive_features: Any) -> dict[str, pd.Series]:
+def read_columns(data: Any, argument: str = "sensitive_features") -> dict[str, pd.Series]:
     """Read every accepted form into named columns of equal length."""
-    data = sensitive_features
-    if isinstance(data, Tensor):
-        data = data.detach().cpu().numpy()
+    data = in_memory(argument, data)
     if is_named(data):
-        columns = _named_columns(data)
+        columns = _named_columns(data, argument)
     elif _is_series(data):
-        columns = {str(getattr(data, "name", None) or "attribute0"): _column(data)}
+        columns = {str(getattr(data, "name", None) or "attribute0"): _column(data, argument)}
     else:
-        columns = _array_columns(data)
+        columns = _array_columns(data, argument)
     if not columns:
-        raise ValueError("sensitive_features must have at least one attribute, got none.")
+        raise ValueError(f"{argument} must have at least one attribute, got none.")
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
-        raise ValueError(f"sensitive_features must have columns of one length, got {lengths}.")
+        raise ValueError(f"{argument} must have columns of one length, got {lengths}.")
     return columns
 
 
-def _named_columns(table: Any) -> dict[str, pd.Series]:
+def _named_columns(table: Any, argument: str) -> dict[str, pd.Series]:
     keys = list(table if isinstance(table, Mapping) else table.columns)
     names = [str(key) for key in keys]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise ValueError(
-            "sensitive_features must have distinct column names, also once they are text, got "
-            f"{repeated} twice; rename one."
+            f"{argument} must have distinct column names, also once they are text, got {repeated} "
+            "twice; rename one."
         )
-    return {name: _column(table[key]) for name, key in zip(names, keys, strict=True)}
+    return {name: _column(table[key], argument) for name, key in zip(names, keys, strict=True)}
 
 
-def _array_columns(values: Any) -> dict[str, pd.Series]:
-    array = unmasked(values if hasattr(values, "__array__") else _object_array(values))
+def _array_columns(values: Any, argument: str) -> dict[str, pd.Series]:
+    array = unmasked(values if hasattr(values, "__array__") else _object_array(values, argument))
     if array.ndim not in (1, 2):
-        raise ValueError(
-            f"sensitive_features must have one or two dimensions, got shape {array.shape}."
-        )
+        raise ValueError(f"{argument} must have one or two dimensions, got shape {array.shape}.")
     array = array[:, None] if array.ndim == 1 else array
-    return {f"attribute{j}": _column(array[:, j]) for j in range(array.shape[1])}
+    return {f"attribute{j}": _column(array[:, j], argument) for j in range(array.shape[1])}
 
 
-def _object_array(values: Any) -> np.ndarray:
+def _object_array(values: Any, argument: str) -> np.ndarray:
     """Keep a list's values as they are: numpy would turn [1, 'a', None] into strings."""
-    if not isinstance(values, Sequence) or isinstance(values, str):
+    if not isinstance(values, Sequence) or isinstance(values, str | bytes):
         raise TypeError(
-            "sensitive_features must be a column, a table, or a mapping from names to columns, "
-            f"got {type(values).__name__}."
+            f"{argument} must be a column, a table, or a mapping from names to columns, got "
+            f"{type(values).__name__}."
         )
     values = [None if value is np.ma.masked else value for value in values]
     rows = {kind for kind in set(map(type, values)) if _is_row(kind)}
@@ -70,7 +65,7 @@ def _object_array(values: Any) -> np.ndarray:
     lengths = {len(value) if type(value) in rows else 1 for value in values}
     if len(lengths) > 1:
         raise ValueError(
-            "sensitive_features must have rows of one length, got rows of "
+            f"{argument} must have rows of one length, got rows of "
             f"{' and '.join(map(str, sorted(lengths)))} values; fill them up with None."
         )
     return np.array(values, dtype=object)
@@ -86,24 +81,26 @@ def _fill(values: Sequence) -> np.ndarray:
     return array
 
 
-def _column(values: Any) -> pd.Series:
-    if isinstance(values, Tensor):
-        values = values.detach().cpu().numpy()
+def _column(values: Any, argument: str) -> pd.Series:
+    values = in_memory(argument, values)
     if not isinstance(values, pd.Series):
         if hasattr(values, "to_list"):
             values = _fill(values.to_list())
-        values = unmasked(values if hasattr(values, "__array__") else _object_array(values))
+        values = unmasked(
+            values if hasattr(values, "__array__") else _object_array(values, argument)
+        )
         if values.ndim != 1:
             raise ValueError(
-                f"sensitive_features must have one value per row in each column, got shape "
-                f"{values.shape}."
+                f"{argument} must have one value per row in each column, got shape {values.shape}."
             )
+        if values.dtype == np.float16:  # pandas has no index of these
+            values = values.astype(np.float32)
         values = pd.Series(values).infer_objects()
     kinds = set(map(type, values)) if values.dtype == object else ()
     for kind in kinds:
         if kind.__hash__ is None:  # as of lists and arrays
             raise ValueError(
-                f"sensitive_features must have single values in each column, got a {kind.__name__}."
+                f"{argument} must have single values in each column, got a {kind.__name__}."
             )
     return values.reset_index(drop=True)
 

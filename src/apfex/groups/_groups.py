@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
+from apfex.arguments import as_names, require_kind
 from apfex.groups._columns import (
     is_named,
     level_codes,
@@ -168,7 +169,7 @@ class Groups:
         )
 
     def _parent(self, attributes: str | Sequence[str]) -> tuple[Groups, np.ndarray]:
-        wanted = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+        wanted = as_names("attributes", attributes)
         unknown = [name for name in wanted if name not in self.attributes]
         if unknown or not wanted or len(set(wanted)) < len(wanted):
             raise ValueError(
@@ -213,11 +214,16 @@ def make_groups(sensitive_features: Any) -> Groups:
     >>> make_groups(["a", None, "a"]).names
     ('attribute0=a', 'attribute0=<missing>')
     """
-    if isinstance(sensitive_features, Groups):
-        return sensitive_features
-    columns = read_columns(sensitive_features)
+    return groups_of("sensitive_features", sensitive_features)
+
+
+def groups_of(argument: str, features: Any) -> Groups:
+    """Groups as :func:`make_groups` makes them, of what the caller knows as ``argument``."""
+    if isinstance(features, Groups):
+        return features
+    columns = read_columns(features, argument)
     if len(next(iter(columns.values()))) == 0:
-        raise ValueError("sensitive_features must have at least one row, got 0.")
+        raise ValueError(f"{argument} must have at least one row, got 0.")
     levels = tuple(levels_of(column) for column in columns.values())
     codes = [
         level_codes(column, level) for column, level in zip(columns.values(), levels, strict=True)
@@ -249,6 +255,7 @@ def soft_memberships(
     tensor([[1.0000, 0.0000],
             [0.5000, 0.5000]])
     """
+    require_kind("scores", scores, Tensor, "a tensor of shape [n, k]")
     if scores.ndim != 2:
         raise ValueError(f"scores must have shape [n, k], got {list(scores.shape)}.")
     for name, value in (("threshold", threshold), ("width", width)):

@@ -25,10 +25,13 @@ from apfex.metrics._inputs import (
     Inputs,
     check_indexes,
     check_spelling,
+    check_values,
     encode,
     favorable_codes,
+    one_dimensional,
     read_column,
     read_inputs,
+    read_weight,
 )
 from apfex.metrics._interval import GapInterval, gap_interval
 from apfex.metrics._measures import METRIC_NAMES, Measure, of_scores, read_measures

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from apfex.arguments import as_names, meant
 from apfex.rates import RATES, RateName
 
 CRITERIA: Mapping[str, tuple[RateName, ...]] = MappingProxyType(
@@ -43,8 +44,9 @@ def read_criteria(criteria: str | Sequence[str]) -> tuple[str, ...]:
     >>> read_criteria(("demographic_parity", "dp", "equalized_odds"))
     ('dp', 'equalized_odds')
     """
-    given = (criteria,) if isinstance(criteria, str) else tuple(criteria)
+    given = as_names("criteria", criteria)
     unknown = [name for name in given if name not in CRITERIA]
     if unknown or not given:
-        raise ValueError(f"criteria must be some of {sorted(CRITERIA)}, got {list(given)}.")
+        near = meant(unknown[0], CRITERIA) if unknown else ""
+        raise ValueError(f"criteria must be some of {sorted(CRITERIA)}, got {list(given)}.{near}")
     return tuple(dict.fromkeys(_SHORT.get(name, name) for name in given))

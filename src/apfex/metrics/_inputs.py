@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
 from typing import Any, final
 
 import numpy as np
 import pandas as pd
-from torch import Tensor
 
 from apfex.groups import Groups, make_groups
 from apfex.rates import ConfusionCounts, Repeats, count_rows
-from apfex.tables import unmasked
+from apfex.tables import in_memory, unmasked
 
 
 @final
@@ -128,7 +129,8 @@ def read_column(name: str, values: Any, rows: np.ndarray | None = None) -> np.nd
 
     ``rows`` tells how many rows each value stands for, where that is not one.
     """
-    array = _one_dimensional(name, values)
+    array = one_dimensional(name, values)
+    check_values(name, array)
     missing = np.asarray(pd.isna(array))
     if missing.any():
         n = len(array) if rows is None else int(rows.sum())
@@ -147,9 +149,25 @@ def read_column(name: str, values: Any, rows: np.ndarray | None = None) -> np.nd
     return array
 
 
-def read_weight(values: Any, n: int) -> np.ndarray | None:
-    """Check weights: finite, not negative, not all 0."""
-    array = _read_numbers("sample_weight", values, n)
+def check_values(name: str, array: np.ndarray) -> None:
+    """Refuse what no label can be: complex numbers, and values that have no hash."""
+    if array.dtype.kind == "c" or (array.dtype == object and complex in set(map(type, array))):
+        raise ValueError(
+            f"{name} must hold labels, got complex numbers (Complex data not supported); take "
+            "their real part, or write them as text."
+        )
+    kinds = set(map(type, array)) if array.dtype == object else ()
+    for kind in kinds:
+        if kind.__hash__ is None:  # as of lists, arrays and dicts
+            raise TypeError(
+                f"{name} must hold one label per row, got a {kind.__name__} in a row; pass a "
+                "column of single values."
+            )
+
+
+def read_weight(values: Any, n: int, rows_of: str = "y_pred") -> np.ndarray | None:
+    """Check weights: finite, not negative, not all 0; ``rows_of`` is what has n rows."""
+    array = _read_numbers("sample_weight", values, n, rows_of)
     if array is None:
         return None
     bad = array[~np.isfinite(array) | (array < 0)]
@@ -160,14 +178,24 @@ def read_weight(values: Any, n: int) -> np.ndarray | None:
     return array
 
 
-def _read_numbers(name: str, values: Any, n: int) -> np.ndarray | None:
+def _read_numbers(name: str, values: Any, n: int, rows_of: str = "y_pred") -> np.ndarray | None:
     if values is None:
         return None
-    array = _one_dimensional(name, values)
-    check_length(name, len(array), "y_pred", n)
+    array = one_dimensional(name, values, "numbers")
+    check_length(name, len(array), rows_of, n)
+    if array.dtype.kind == "O" and all(isinstance(v, Real | Decimal) for v in array.tolist()):
+        array = array.astype(np.float64)
     if array.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must hold numbers, got values of type {array.dtype}.")
+        raise TypeError(f"{name} must hold numbers, got {_kinds_of(array)}; convert them first.")
     return array.astype(np.float64)
+
+
+def _kinds_of(array: np.ndarray) -> str:
+    """What an array holds, in words."""
+    if array.dtype != object:
+        return f"values of type {array.dtype}"
+    kinds = {type(v).__name__ for v in array.tolist() if not isinstance(v, Real)}
+    return f"values of type {', '.join(sorted(kinds))}"
 
 
 def check_length(name: str, found: int, other: str, wanted: int) -> None:
@@ -201,17 +229,19 @@ def check_indexes(**arguments: Any) -> None:
                     )
 
 
-def _one_dimensional(name: str, values: Any) -> np.ndarray:
-    if isinstance(values, Tensor):
-        values = values.detach().cpu().numpy()
+def one_dimensional(name: str, values: Any, of: str = "labels") -> np.ndarray:
+    """A column in any accepted form as an array [n], with a row at least."""
+    values = in_memory(name, values)
     if isinstance(values, list | tuple):
         values = [None if value is np.ma.masked else value for value in values]
         nested = any(isinstance(value, list | tuple | np.ndarray) for value in values[:1])
         values = np.empty((len(values), 1)) if nested else pd.Series(list(values))
+    if not hasattr(values, "shape") and hasattr(values, "__array__"):
+        values = np.asarray(values)
     shape = getattr(values, "shape", None)
     if shape is None or isinstance(values, Mapping):
         raise TypeError(
-            f"{name} must be a list, an array, a tensor or a series of labels, got "
+            f"{name} must be a list, an array, a tensor or a series of {of}, got "
             f"{type(values).__name__}."
         )
     if len(shape) != 1:

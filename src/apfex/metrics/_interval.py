@@ -10,6 +10,7 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from apfex.arguments import as_generator, require_numbers, require_whole
 from apfex.metrics._not_estimable import NotEstimableWarning
 from apfex.metrics._null import (
     are_classes,
@@ -160,6 +161,9 @@ def largest_interval(
     approximate: bool,
 ) -> GapInterval:
     """Interval of the largest gap over the rows of counts [c, k], a total of 0 being no group."""
+    require_numbers(confidence=confidence)
+    require_whole(n_draws=n_draws)
+    as_generator(random_state)
     usable = [row for row in range(len(n)) if (n[row] > 0).sum() >= 2] or [0]
     # Bonferroni needs draws further out in the tail; twenty beyond the critical value at least.
     n_tests = len(usable)
@@ -244,7 +248,7 @@ def _corrected_interval(
 
 
 def _read_counts(successes: ArrayLike, totals: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    x, n = np.asarray(successes), np.asarray(totals)
+    x, n = _whole("successes", successes), _whole("totals", totals)
     if x.ndim not in (1, 2) or x.shape != n.shape:
         raise ValueError(
             "successes and totals must be two lists, or tables, of one length, got shapes "
@@ -265,6 +269,16 @@ def _read_counts(successes: ArrayLike, totals: ArrayLike) -> tuple[np.ndarray, n
             f"{first}."
         )
     return np.atleast_2d(x).astype(np.int64), np.atleast_2d(n).astype(np.int64)
+
+
+def _whole(name: str, values: ArrayLike) -> np.ndarray:
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "iufb":
+        raise TypeError(f"{name} must be whole numbers, got {values!r}.")
+    return array
 
 
 def _check_settings(confidence: float, n_draws: int, rank: int) -> None:

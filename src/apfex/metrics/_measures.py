@@ -303,6 +303,10 @@ def of_scores(function: Callable[..., Any]) -> Callable[..., Any]:
     >>> read_measures({"spread": of_scores(lambda y, score: score.std())})[0].of_scores
     True
     """
+    if not callable(function):
+        raise TypeError(
+            f"function must be one of labels and scores, got {type(function).__name__}."
+        )
 
     def marked(y: Any, score: Any, **given: Any) -> Any:
         return function(y, score, **given)

@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args
 
 import pandas as pd
 
+from apfex.arguments import require_numbers
 from apfex.metrics._group_rates import GroupRates
 from apfex.metrics._inputs import read_inputs
 from apfex.rates import RATES, RateName
@@ -97,5 +98,6 @@ def check_choices(rate: str, grouping: str, min_count: float) -> None:
     ):
         if value not in known:
             raise ValueError(f"{name} must be one of {list(known)}, got {value!r}.")
+    require_numbers(min_count=min_count)
     if not min_count >= 1:
         raise ValueError(f"min_count must be at least 1, got {min_count}.")

@@ -13,6 +13,7 @@ import xgboost
 from torch import Tensor, nn
 from xgboost import Booster, DMatrix
 
+from apfex.arguments import require_kind, require_numbers, require_whole
 from apfex.models._rows import TrainingRows
 from apfex.models._tree_arrays import EnsembleArrays, read_ensemble
 from apfex.models._tree_check import read_booster, written_again
@@ -91,6 +92,14 @@ class TreeSettings:
 
     def __post_init__(self) -> None:
         """Refuse settings out of range."""
+        require_whole(n_estimators=self.n_estimators, max_depth=self.max_depth)
+        require_numbers(learning_rate=self.learning_rate, reg_lambda=self.reg_lambda)
+        for name in ("subsample", "colsample_bytree"):
+            require_numbers(**{name: getattr(self, name)})
+            if not 0 < getattr(self, name) <= 1:
+                raise ValueError(
+                    f"{name} must be above 0 and at most 1, got {getattr(self, name)}."
+                )
         for name in ("n_estimators", "max_depth"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
@@ -232,6 +241,7 @@ class Trees(nn.Module):
 
     def __init__(self, booster: Booster) -> None:
         super().__init__()
+        require_kind("booster", booster, Booster, "a Booster of XGBoost")
         self.booster = booster
         self._use_one_thread()
 

@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
+from apfex.arguments import require_numbers
 from apfex.groups import Groups
 from apfex.objectives._batch import Batch
 from apfex.objectives._fused import Recipe, can_fuse, fused_loss, has_codes
@@ -87,5 +88,6 @@ def need_groups(index: GroupIndex | None, asker: object) -> GroupIndex:
 
 def check_task_weight(task_weight: float) -> None:
     """Refuse a negative share of the task loss."""
+    require_numbers(task_weight=task_weight)
     if not task_weight >= 0:
         raise ValueError(f"task_weight must be at least 0, got {task_weight}.")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Literal, final
 
 import torch
 from torch import Tensor
 
+from apfex.arguments import require_kind, require_numbers
 from apfex.groups import Groups, soft_memberships
 from apfex.objectives._base import BatchObjective, check_task_weight, need_groups
 from apfex.objectives._batch import Batch
@@ -65,6 +67,9 @@ class MulticlassCCRLoss(BatchObjective):
         if self.rate not in ("dp", "tpr"):
             raise ValueError(f"rate must be 'dp' or 'tpr', got {self.rate!r}.")
         check_task_weight(self.task_weight)
+        require_numbers(min_count=self.min_count)
+        for name in ("threshold", "width"):
+            require_kind(name, getattr(self, name), (Real, Tensor), "a number or a tensor")
         for name in ("width", "min_count"):
             value = getattr(self, name)
             if not bool((torch.as_tensor(value) > 0).all()):

@@ -9,6 +9,7 @@ from typing import Literal, final, get_args
 
 from torch import Tensor
 
+from apfex.arguments import require_numbers
 from apfex.objectives._base import BatchObjective, check_task_weight, need_groups
 from apfex.objectives._batch import Batch
 from apfex.objectives._fused import Gap, Recipe, Step
@@ -75,6 +76,7 @@ class FairnessLoss(BatchObjective):
             if value not in allowed and not (name == "relaxation" and callable(value)):
                 raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}.")
         check_task_weight(self.task_weight)
+        require_numbers(min_count=self.min_count)
         if not self.min_count > 0:
             raise ValueError(f"min_count must be positive, got {self.min_count}.")
 

@@ -9,6 +9,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from apfex.arguments import as_names
 from apfex.groups import Groups
 from apfex.objectives._base import BatchObjective, Objective, group_reader, need_groups
 from apfex.objectives._batch import Batch
@@ -39,7 +40,7 @@ class Objectives:
 
     def __post_init__(self) -> None:
         """Refuse an empty list, or members that are no objectives."""
-        object.__setattr__(self, "members", tuple(self.members))
+        object.__setattr__(self, "members", as_names("members", self.members))
         if not self.members:
             raise ValueError("members must hold at least one objective, got none.")
         for position, member in enumerate(self.members):

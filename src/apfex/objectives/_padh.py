@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, final, get_args
 
 from torch import Tensor
 
+from apfex.arguments import require_numbers
 from apfex.objectives._base import BatchObjective, check_task_weight, need_groups
 from apfex.objectives._batch import Batch
 from apfex.objectives._fused import Gap, Recipe, Step
@@ -32,10 +33,13 @@ class _TwoGroupLoss(BatchObjective):
     def __post_init__(self) -> None:
         """Refuse settings out of range."""
         check_task_weight(self.task_weight)
+        require_numbers(beta=self.beta)
         if not self.beta >= 0:
             raise ValueError(f"beta must be at least 0, got {self.beta}.")
         if self.form not in get_args(Form):
             raise ValueError(f"form must be one of {list(get_args(Form))}, got {self.form!r}.")
+        if self.steepness is not None:
+            require_numbers(steepness=self.steepness)
         if self.steepness is not None and not self.steepness > 0:
             raise ValueError(f"steepness must be positive, got {self.steepness}.")
 

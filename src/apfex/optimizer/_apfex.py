@@ -10,6 +10,7 @@ from typing import Any, Literal, final, get_args
 import torch
 from torch import Tensor
 
+from apfex.arguments import require_flags, require_numbers
 from apfex.constraints import Constraint
 from apfex.distributed import workers
 from apfex.history import History
@@ -165,6 +166,8 @@ class APFEx(torch.optim.Optimizer):
         check_settings(optimizer, strategy, window=window, seed=seed, accumulate=accumulate)
         if space not in get_args(Space):
             raise ValueError(f"space must be one of {list(get_args(Space))}, got {space!r}.")
+        require_numbers(floor=floor)
+        require_flags(trace=trace)
         if not 0 < floor < float("inf"):
             raise ValueError(f"floor must be positive and finite, got {floor}.")
         are_sharded(p for group in optimizer.param_groups for p in group["params"])

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from apfex.arguments import as_names
 from apfex.constraints import Constraint
 from apfex.optimizer._shards import check_not_flat
 from apfex.strategies import (
@@ -68,7 +69,7 @@ def read_losses(losses: Tensor | Sequence[Tensor]) -> Tensor:
         values = losses
         independent = [] if losses.requires_grad else [0]
     else:
-        values, independent = _stack(list(losses))
+        values, independent = _stack(list(as_names("losses", losses)))
     if independent:
         raise ValueError(
             f"losses[{independent[0]}] must depend on the model's parameters, but it has no "

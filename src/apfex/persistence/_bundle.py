@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
+from apfex.arguments import as_path
 from apfex.persistence._exchange import read_steadily
 from apfex.persistence._files import new_folder, write_synced
 from apfex.persistence._json import parse_json, read_bytes
@@ -95,7 +96,7 @@ def write_bundle(
     manifest = {"kind": kind, "format": format, "files": listed}
     manifest["sha256"] = _digest_of_manifest(manifest)
     files[MANIFEST] = json.dumps(manifest, indent=2).encode()
-    target = Path(folder).resolve()
+    target = as_path("folder", folder).resolve()
     belonging = partial(_files_of, kind=kind) if overwrite else None
     with new_folder(target, belonging) as draft:
         for name, data in files.items():
@@ -138,7 +139,8 @@ def read_bundle(
     ...         print(str(error).split(" must ")[1][:45])
     be of format 1 or older, got format 2: a newe
     """
-    return read_steadily(Path(folder), lambda place: _read_bundle(place, kind, format, oldest))
+    place = as_path("folder", folder)
+    return read_steadily(place, lambda found: _read_bundle(found, kind, format, oldest))
 
 
 def _read_bundle(place: Path, kind: str, format: int, oldest: int) -> Bundle:

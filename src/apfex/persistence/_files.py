@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from apfex.arguments import as_path
 from apfex.persistence._drafts import beside, clean_up, new_draft
 from apfex.persistence._exchange import exchange
 
@@ -75,7 +76,7 @@ def write_bytes_atomically(path: str | os.PathLike[str], data: bytes) -> Path:
     """
     with new_file(path) as draft, draft.open("rb+") as file:
         file.write(data)
-    return Path(path).resolve()
+    return as_path("path", path).resolve()
 
 
 @contextmanager
@@ -94,7 +95,7 @@ def new_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     ...     (Path(folder) / "note.txt").read_text()
     'hello'
     """
-    target = Path(path).resolve()  # a link stays one
+    target = as_path("path", path).resolve()  # a link stays one
     with _telling(target):
         if target.is_dir():
             raise IsADirectoryError("there is a folder of this name")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from apfex.arguments import as_path
 from apfex.front import Fitted
 from apfex.persistence._files import write_bytes_atomically
 from apfex.persistence._onnx_columns import encode_columns
@@ -52,7 +53,7 @@ def export_onnx(
     ...     export_onnx(clf.fitted_, 0, f"{place}/first.onnx").name
     'first.onnx'
     """
-    if Path(path).is_file() and not overwrite:
+    if as_path("path", path).is_file() and not overwrite:
         raise FileExistsError(
             f"{str(path)!r} must not be there yet, got a file of this name; choose another, or "
             "pass overwrite=True."

@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
+from apfex.arguments import require_kind
 from apfex.groups import Groups
 from apfex.rates._confusion import ConfusionCounts, ScoreCounts
 
@@ -254,6 +255,7 @@ def _check(
     favorable: int,
     score: np.ndarray | None,
 ) -> None:
+    require_kind("groups", groups, Groups, "Groups, as from make_groups")
     n = len(decided)
     given = {"y": y, "groups": groups.codes, "sample_weight": sample_weight, "score": score}
     for name, column in given.items():

@@ -164,6 +164,8 @@ def measure_front(
     >>> len(measured.audits) == len(clf.front_), measured.audits[0].n_rows
     (True, 400)
     """
+    if not hasattr(clf, "fit"):
+        raise TypeError(f"clf must be a fitted APFExClassifier, got {type(clf).__name__}.")
     check_is_fitted(clf, "front_")
     rows = read_audit_rows(
         clf,

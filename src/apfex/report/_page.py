@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from apfex.arguments import require_kind
 from apfex.auditing import Audit
 from apfex.persistence import write_text_atomically
 from apfex.plain import jsonable, printable
@@ -77,6 +78,7 @@ def write_front_page(described: Mapping[str, Any], path: str | os.PathLike[str])
     ...     page.stat().st_size < 500_000
     True
     """
+    require_kind("described", described, Mapping, "a mapping, from describe_front")
     found = (described.get("kind"), described.get("schema_version"))
     if found not in {(FRONT, SCHEMA_VERSION), (AUDIT, SCHEMA_VERSION)}:
         raise ValueError(

@@ -15,6 +15,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from apfex.arguments import as_path
 from apfex.plain import jsonable, printable
 from apfex.runs._columns import FeatureType
 from apfex.runs._errors import RunError, RunWarning, hint
@@ -269,7 +270,7 @@ def read_record(
     """
     from apfex.persistence import read_json
 
-    path = Path(run)
+    path = as_path("run", run)
     file = part_of(path, RUN) if path.is_dir() else path
     if not path.exists():
         raise RunError(f"There is no run {path}.")
@@ -296,7 +297,7 @@ def read_record(
 def report_path(folder: Path | None, path: str | os.PathLike[str] | None) -> Path:
     """Where a page is written: where the user says, or in the folder of the run."""
     if path is not None:
-        return Path(path)
+        return as_path("path", path)
     if folder is None:
         raise RunError(
             f"{hint('path')} must name a file, as this run is not stored in a folder; save "

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
+from apfex.arguments import as_names, require_kind
 from apfex.plain import printable
 from apfex.runs._errors import RunError, hint, unknown
 
@@ -198,7 +199,10 @@ def check_gates(
     >>> [result.hit for result in check_gates(result, ["dp_gap.lower > 0.1", "dp_gap > 0.5"])]
     [True, False]
     """
-    given = [fail_on] if isinstance(fail_on, str | GateRule) else fail_on
+    from apfex.auditing import Audit
+
+    require_kind("audit", audit, Audit, "an Audit, as from apfex.audit")
+    given = [fail_on] if isinstance(fail_on, GateRule) else as_names("fail_on", fail_on)
     rules = [rule if isinstance(rule, GateRule) else read_rule(rule) for rule in given]
     corrected = _correct(audit, rules)
     return tuple(

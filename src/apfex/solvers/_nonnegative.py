@@ -7,6 +7,8 @@ import torch
 from scipy.linalg.lapack import dgesv  # pyright: ignore[reportAttributeAccessIssue]
 from torch import Tensor
 
+from apfex.arguments import require_kind
+
 _SMALL_BATCH = 8
 """Up to this many problems on a CPU are solved one by one: less overhead than a tensor program."""
 
@@ -51,6 +53,8 @@ def nonnegative_qp(matrix: Tensor, linear: Tensor) -> Tensor:
 
 def check_shapes(**arguments: Tensor) -> None:
     """Refuse a first argument that is not [..., m, m], and others that are not [..., m]."""
+    for name, value in arguments.items():
+        require_kind(name, value, Tensor, "a tensor")
     (name, matrix), *vectors = arguments.items()
     if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2]:
         raise ValueError(f"{name} must have shape [..., m, m], got {list(matrix.shape)}.")

@@ -8,6 +8,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from apfex.arguments import require_numbers
 from apfex.solvers import min_norm
 from apfex.strategies._base import Decision, StepView
 
@@ -40,6 +41,7 @@ class CAGrad:
 
     def __post_init__(self) -> None:
         """Refuse settings out of range."""
+        require_numbers(radius=self.radius)
         if not 0 <= self.radius < 1:
             raise ValueError(f"radius must be at least 0 and below 1, got {self.radius}.")
 

@@ -8,6 +8,7 @@ from typing import Literal, final
 import torch
 from torch import Tensor
 
+from apfex.arguments import require_numbers
 from apfex.solvers import min_norm
 from apfex.strategies._base import Decision, StepView
 
@@ -45,6 +46,7 @@ class ConeProjection:
         """Refuse settings out of range."""
         if self.form not in ("min_norm", "unit"):
             raise ValueError(f"form must be 'min_norm' or 'unit', got {self.form!r}.")
+        require_numbers(zero=self.zero)
         if not 0 <= self.zero < 1:
             raise ValueError(f"zero must be at least 0 and below 1, got {self.zero}.")
 

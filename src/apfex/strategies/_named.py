@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from apfex.arguments import meant
 from apfex.strategies._base import StepView, Strategy
 from apfex.strategies._cagrad import CAGrad
 from apfex.strategies._cone import ConeProjection
@@ -58,7 +59,7 @@ def read_strategies(given: Any) -> tuple[Strategy, ...]:
     if wrong or not named:
         raise ValueError(
             f"strategy must be of {list(STRATEGIES)}, a strategy of apfex.strategies, or a list "
-            f"of them, got {given!r}."
+            f"of them, got {given!r}.{meant(given, STRATEGIES)}"
         )
     return tuple(STRATEGIES[one.lower()]() if isinstance(one, str) else one for one in named)
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from apfex.arguments import require_numbers
 from apfex.strategies._base import Decision, StepView
 
 
@@ -42,6 +43,7 @@ class SetSampling:
 
     def __post_init__(self) -> None:
         """Refuse settings out of range."""
+        require_numbers(blend=self.blend)
         if not 0 < self.blend <= 1:
             raise ValueError(f"blend must be above 0 and at most 1, got {self.blend}.")
         if self.hold not in ("window", "step"):

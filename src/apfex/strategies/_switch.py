@@ -9,6 +9,7 @@ from typing import Literal, final
 import torch
 from torch import Tensor
 
+from apfex.arguments import require_kind, require_numbers, require_whole
 from apfex.strategies._base import Decision, StepView, Strategy
 from apfex.strategies._cone import ConeProjection
 from apfex.strategies._sampling import SetSampling
@@ -80,6 +81,12 @@ class AdaptiveSwitch:
 
     def __post_init__(self) -> None:
         """Refuse settings out of range."""
+        for name in ("cone", "weighting", "sampling"):
+            strategy = getattr(self, name)
+            require_kind(name, strategy, Strategy, "a strategy, with a decide method")
+        names = ("tolerance", "small_gradient", "imbalance", "aligned")
+        require_numbers(**{name: getattr(self, name) for name in names})
+        require_whole(patience=self.patience)
         for name in ("tolerance", "small_gradient"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}.")

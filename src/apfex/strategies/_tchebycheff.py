@@ -9,6 +9,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from apfex.arguments import require_numbers
 from apfex.strategies._base import Decision, StepView
 
 
@@ -43,6 +44,15 @@ class SmoothTchebycheff:
 
     def __post_init__(self) -> None:
         """Refuse settings out of range."""
+        require_numbers(smoothing=self.smoothing)
+        for name in ("preference", "ideal"):
+            value = getattr(self, name)
+            try:
+                torch.as_tensor(0.0 if value is None else value, dtype=torch.float64)
+            except (TypeError, ValueError, RuntimeError) as error:
+                raise TypeError(
+                    f"{name} must be numbers, one for each objective, got {value!r}."
+                ) from error
         if not self.smoothing > 0:
             raise ValueError(f"smoothing must be positive, got {self.smoothing}.")
         if self.preference is not None and not bool((torch.as_tensor(self.preference) >= 0).all()):

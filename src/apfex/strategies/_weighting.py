@@ -8,6 +8,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from apfex.arguments import require_numbers
 from apfex.history import History
 from apfex.strategies._base import Decision, StepView, equal_weights
 
@@ -43,6 +44,7 @@ class AdaptiveWeighting:
 
     def __post_init__(self) -> None:
         """Refuse settings out of range."""
+        require_numbers(rate=self.rate, clip=self.clip)
         if not self.rate >= 0:
             raise ValueError(f"rate must be at least 0, got {self.rate}.")
         if not self.clip > 0:

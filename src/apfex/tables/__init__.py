@@ -1,6 +1,7 @@
 """Mixed-type tables to one float matrix, stored as JSON; and samples of rows."""
 
-from apfex.tables._columns import read_table, unmasked
+from apfex.tables._arrays import in_memory
+from apfex.tables._columns import matrix_of, read_table, unmasked
 from apfex.tables._encoder import TableEncoder
 from apfex.tables._plans import FARTHEST
 from apfex.tables._sampling import stratified_sample, systematic_sample

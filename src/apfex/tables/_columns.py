@@ -18,6 +18,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from apfex.tables._arrays import in_memory
+
 Kind = Literal["number", "level", "empty"]
 
 
@@ -74,6 +76,7 @@ def read_table(X: Any) -> Table:
     >>> [(column.name, column.kind) for column in table.columns]
     [('age', 'number'), ('town', 'level')]
     """
+    X = in_memory("X", X)
     is_lazy = hasattr(X, "collect")  # asked first: a lazy frame must work to know its columns
     if not is_lazy and getattr(X, "columns", None) is None:
         return _read_array(X)
@@ -94,12 +97,7 @@ def read_table(X: Any) -> Table:
 def _read_array(X: Any) -> Table:
     if hasattr(X, "toarray"):
         raise TypeError("X must be dense, got a sparse matrix; convert it with X.toarray().")
-    values = unmasked(X)
-    if values.ndim != 2:
-        raise ValueError(
-            f"X must have 2 dimensions, got {values.ndim}. Reshape your data: X.reshape(-1, 1) "
-            "for a single column, X.reshape(1, -1) for a single row."
-        )
+    values = matrix_of("X", X)
     columns = tuple(_read_column(f"x{j}", values[:, j], False) for j in range(values.shape[1]))
     return Table(columns, n_rows=values.shape[0], has_names=False)
 
@@ -122,6 +120,28 @@ def match_columns(table: Table, names: Sequence[str], by_name: bool) -> list[Col
             "features as input; columns without names are matched by position."
         )
     return [replace(c, name=name) for c, name in zip(table.columns, names, strict=True)]
+
+
+def matrix_of(name: str, X: Any) -> NDArray[Any]:
+    """A 2-D array of rows; a word on what to do with anything else.
+
+    Examples
+    --------
+    >>> matrix_of("X", [[1, 2], [3, 4]]).shape
+    (2, 2)
+    """
+    values = unmasked(in_memory(name, X))
+    if values.ndim == 0:
+        raise TypeError(
+            f"{name} must be a table or an array of rows with 2 dimensions, got "
+            f"{type(X).__name__}; a mapping of columns is a table as pd.DataFrame(mapping)."
+        )
+    if values.ndim != 2:
+        raise ValueError(
+            f"{name} must have 2 dimensions, got {values.ndim}. Reshape your data: "
+            f"{name}.reshape(-1, 1) for a single column, {name}.reshape(1, -1) for a single row."
+        )
+    return values
 
 
 def _check_names(names: Sequence[str]) -> None:

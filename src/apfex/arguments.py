@@ -1,0 +1,135 @@
+"""What callers pass, checked once: the kind of an argument before its value.
+
+A comparison such as ``0 < x`` says of text only that it "is not supported between instances of
+'int' and 'str'"; what is asked here first names the argument.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from apfex.plain import nearest
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__: list[str] = []
+
+
+def require_numbers(**given: Any) -> None:
+    """Refuse what is no number, by its name; None is for the caller to judge.
+
+    Examples
+    --------
+    >>> require_numbers(power="high")
+    Traceback (most recent call last):
+    TypeError: power must be a number, got 'high'.
+    """
+    for name, value in given.items():
+        if isinstance(value, bool | str | bytes | complex) or not hasattr(value, "__float__"):
+            raise TypeError(f"{name} must be a number, got {value!r}.")
+
+
+def require_whole(**given: Any) -> None:
+    """Refuse what is no whole number, by its name; ``True`` is none.
+
+    Examples
+    --------
+    >>> require_whole(patience=2.5)
+    Traceback (most recent call last):
+    TypeError: patience must be a whole number, got 2.5.
+    """
+    for name, value in given.items():
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise TypeError(f"{name} must be a whole number, got {value!r}.")
+
+
+def require_kind(name: str, value: Any, kind: type | tuple[type, ...], words: str) -> None:
+    """Refuse another kind of object than ``words`` say.
+
+    Examples
+    --------
+    >>> require_kind("audit", 3, dict, "an Audit, from apfex.audit")
+    Traceback (most recent call last):
+    TypeError: audit must be an Audit, from apfex.audit, got int.
+    """
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be {words}, got {type(value).__name__}.")
+
+
+def require_flags(**given: Any) -> None:
+    """Refuse what is neither True nor False: the text "no" would count as True.
+
+    Examples
+    --------
+    >>> require_flags(group_thresholds="no")
+    Traceback (most recent call last):
+    TypeError: group_thresholds must be True or False, got 'no'.
+    """
+    for name, value in given.items():
+        if type(value).__name__ not in ("bool", "bool_"):  # Python's and numpy's
+            raise TypeError(f"{name} must be True or False, got {value!r}.")
+
+
+def as_path(name: str, value: Any) -> Path:
+    """A path, from text or what stands for one.
+
+    Examples
+    --------
+    >>> as_path("folder", 3)
+    Traceback (most recent call last):
+    TypeError: folder must be a path, got int.
+    """
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(f"{name} must be a path, got {type(value).__name__}.")
+    return Path(value)
+
+
+def as_names(name: str, value: Any) -> tuple[Any, ...]:
+    """One name, or several, as a tuple.
+
+    Examples
+    --------
+    >>> as_names("by", "sex"), as_names("by", ["sex", "race"])
+    (('sex',), ('sex', 'race'))
+    """
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, Iterable) or isinstance(value, bytes):
+        raise TypeError(f"{name} must be a name or several, got {value!r}.")
+    return tuple(value)
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """Random numbers of a seed, or of a generator that is given.
+
+    Examples
+    --------
+    >>> as_generator("seed")
+    Traceback (most recent call last):
+    ValueError: random_state must be None, a whole number from 0 on or a Generator, got 'seed'.
+    """
+    import numpy as np
+
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "random_state must be None, a whole number from 0 on or a Generator, got "
+            f"{random_state!r}."
+        ) from error
+
+
+def meant(found: Any, known: Iterable[Any]) -> str:
+    """A question after an error of an unknown name, where one that is known is near.
+
+    Examples
+    --------
+    >>> meant("eo", ["dp", "tpr"]), meant("dpp", ["dp", "tpr"])
+    ('', " Did you mean 'dp'?")
+    """
+    near = nearest(found, [str(one) for one in known]) if isinstance(found, str) else None
+    return f" Did you mean {near!r}?" if near else ""
