@@ -180,13 +180,20 @@ class History:
         """Start anew with the longest gradients, as they are measured in another space now."""
         self._largest_norms = torch.zeros_like(self._largest_norms)
 
-    def to_frame(self, members: Sequence[int] | None = None) -> pd.DataFrame:
+    @property
+    def n_rows(self) -> int:
+        """Steps (with ``trace``) or completed windows that :meth:`to_frame` shows."""
+        return len(self._steps) if self.trace else self.n_windows
+
+    def to_frame(self, members: Sequence[int] | None = None, *, start: int = 0) -> pd.DataFrame:
         """One row per step (with ``trace``) or window, and member: what a plot needs.
 
         Parameters
         ----------
         members : sequence of int, optional
             Those that are shown; all by default.
+        start : int
+            The first step or window that is shown, of ``n_rows``.
 
         Returns
         -------
@@ -197,12 +204,12 @@ class History:
         """
         import pandas as pd
 
-        rows = self._steps if self.trace else self._window_rows()
+        rows = (self._steps if self.trace else self._window_rows())[start:]
         shown = range(torch.Size(self.members).numel()) if members is None else members
         names = [n for n in _WINDOW_COLUMNS if n != "choice" or any(n in row for row in rows)]
         records = [
             self._record_of(member, position if self.trace else position * self.window, row, names)
-            for position, row in enumerate(map(self._listed, rows))
+            for position, row in enumerate(map(self._listed, rows), start)
             for member in shown
         ]
         frame = pd.DataFrame(records)

@@ -5,12 +5,15 @@ Nothing heavy is imported, as the command line prints its help with it.
 
 from __future__ import annotations
 
+import html
 import math
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from importlib import import_module
 from pathlib import PurePath
+from types import ModuleType
 from typing import Any
 
 __all__: list[str] = []
@@ -37,6 +40,29 @@ def printable(text: object, most: int | None = None) -> str:
         mark if mark.isprintable() or mark == _JOINER else ascii(mark)[1:-1] for mark in str(text)
     )
     return safe if most is None or len(safe) <= most else safe[: most - 1] + "…"
+
+
+def in_markdown(text: object) -> str:
+    r"""A name from data for Markdown, also for a cell of a table: it is text, whatever it holds.
+
+    Examples
+    --------
+    >>> print(in_markdown("a|b <b>*c*"))
+    a\|b &lt;b&gt;\*c\*
+    """
+    safe = html.escape(printable(text), quote=False)
+    return "".join(f"\\{mark}" if mark in "\\|`*_[]~#" else mark for mark in safe)
+
+
+def in_html(text: object) -> str:
+    """A name from data for HTML: markup and quotes are text, and its direction ends with it.
+
+    Examples
+    --------
+    >>> in_html('<b title="x">')
+    '<bdi>&lt;b title=&quot;x&quot;&gt;</bdi>'
+    """
+    return f"<bdi>{html.escape(printable(text), quote=True)}</bdi>"
 
 
 def told_apart(names: Iterable[object], most: int | None) -> dict[Any, str]:
@@ -77,6 +103,35 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     """
     some = ", ".join(printable(name, 40) for name in names[:most])
     return some if len(names) <= most else f"{some} and {len(names) - most:,} more"
+
+
+def need_extra(extra: str, module: str, what: str, package: str | None = None) -> ModuleType:
+    """A module that an extra brings; where it is missing, an error of one line names the extra.
+
+    Parameters
+    ----------
+    extra : str
+        As in ``pip install "apfex[extra]"``.
+    module : str
+        What is imported, such as "onnx" or "plotly.graph_objects".
+    what : str
+        What needs it, as the message begins.
+    package : str, optional
+        What the package is called; the first part of ``module`` by default.
+
+    Examples
+    --------
+    >>> need_extra("onnx", "no_such_module", "ONNX export")
+    Traceback (most recent call last):
+    ImportError: ONNX export needs the package no_such_module: pip install "apfex[onnx]".
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        name = package or module.partition(".")[0]
+        raise ImportError(
+            f'{what} needs the package {name}: pip install "apfex[{extra}]".'
+        ) from error
 
 
 def jsonable(value: Any, *, strict: bool = False, where: str = "value") -> Any:

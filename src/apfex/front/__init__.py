@@ -9,6 +9,7 @@ from apfex.front._criteria import Criteria
 from apfex.front._cross_fit import Inputs, TextAsCategories
 from apfex.front._dask_search import PartitionedRows
 from apfex.front._dealing import Dealer
+from apfex.front._display import FrontDisplay
 from apfex.front._front import (
     Front,
     NearConstantWarning,
@@ -45,6 +46,7 @@ from apfex.front._spooled_rows import RowFacts, StreamedRows, check_same_rows
 
 __all__ = [
     "Front",
+    "FrontDisplay",
     "NearConstantWarning",
     "ParetoFront",
     "Point",

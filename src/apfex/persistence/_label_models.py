@@ -23,6 +23,7 @@ from apfex.front import (
 )
 from apfex.persistence._modules import ModuleWriter
 from apfex.persistence._values import pack, unpack
+from apfex.plain import need_extra
 from apfex.tables import TableEncoder
 
 _HARMLESS = ("collections.OrderedDict", "numpy.dtype")
@@ -76,7 +77,7 @@ def _model_to_dict(model: LabelModel, writer: ModuleWriter) -> dict[str, Any]:
 
 
 def _dump(model: EstimatorModel) -> bytes:
-    skops = _import_skops(f"save needs skops to store a {model.name}")
+    skops = _skops(f"save of a {model.name}")
     try:
         return skops.dumps(model.estimator)
     except Exception as error:
@@ -86,12 +87,8 @@ def _dump(model: EstimatorModel) -> bytes:
         ) from error
 
 
-def _import_skops(why: str) -> ModuleType:
-    try:
-        import skops.io
-    except ImportError as error:
-        raise ImportError(f'{why}: pip install "apfex[skops]".') from error
-    return skops.io
+def _skops(what: str) -> ModuleType:
+    return need_extra("skops", "skops.io", what)
 
 
 @final
@@ -112,7 +109,7 @@ class UserModels:
 
     def estimator(self, data: bytes, name: str, argument: str) -> Any:
         """A classifier from its file, if all its types are trusted."""
-        skops = _import_skops(f"load needs skops to read a {name}")
+        skops = _skops(f"load of a {name}")
         known = {*self.trusted, *_HARMLESS}
         unknown = sorted(set(skops.get_untrusted_types(data=data)) - known)
         if unknown:

@@ -144,6 +144,25 @@ class Run:
             described["decision"] = self.decision
         return write_front_page(described, report_path(self.folder, path))
 
+    def model_card(self, *, license: str | None = None) -> str:
+        """The model card of the chosen point, in the form of Hugging Face: a ``README.md``.
+
+        Parameters
+        ----------
+        license : str, optional
+            Identifier of the licence that the model is given away under, such as "mit".
+
+        Returns
+        -------
+        str
+            YAML front matter and Markdown: intended use, data, groups, error and gaps with
+            intervals and verdicts on the test rows, limits, how it was made. What only whoever
+            uses the model knows is marked "[More Information Needed]".
+        """
+        from apfex.runs._model_card import write_card
+
+        return write_card(self, license)
+
     @property
     def decision(self) -> Mapping[str, Any] | None:
         """The decision that its folder holds: ``point``, ``name``, ``date``, ``reason``; or None.
