@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, final
 import torch
 from torch import Tensor
 
+from apfex.plain import html_section, html_table, in_html
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -219,6 +221,24 @@ class History:
             frame.insert(2, "strategy", strategies)
         return frame
 
+    def __repr__(self) -> str:
+        """How much of what it holds."""
+        members = torch.Size(self.members).numel()
+        several = f" of {members} members" if self.members else ""
+        return (
+            f"<History{several}: {self.n_windows} windows of {self.window} steps, "
+            f"{self.n_objectives} objectives>"
+        )
+
+    def _repr_html_(self) -> str:
+        """The last windows or steps, of the first members."""
+        first = max(self.n_rows - _SHOWN, 0)
+        count = min(torch.Size(self.members).numel(), _SHOWN)
+        frame = self.to_frame(range(count), start=first)
+        cells = [[_cell(value) for value in row] for row in frame.itertuples(index=False)]
+        caption = in_html(repr(self).strip("<>"))
+        return html_section("apfex-history", html_table(caption, list(frame.columns), cells))
+
     def state_dict(self) -> dict[str, Any]:
         """All of it, for a checkpoint."""
         return {
@@ -344,11 +364,18 @@ _WINDOW_COLUMNS = (
     "omega_active",
     "slack",
 )
+_SHOWN = 5
 _AVERAGED = ("losses", "weights", "direction_norm")
 """Over a window the mean of these is kept, of the others the last value."""
 _DTYPES = {"choice": torch.int64}
 _STEMS = {"losses": "loss", "weights": "weight", "norms": "norm"}
 """Columns with an entry per objective, in a frame ``loss0``, ``loss1``, ..."""
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return "-" if value != value else f"{value:.4g}"
+    return str(in_html(value))
 
 
 def _missing(state: Any, whole: Mapping[str, Any], within: str = "") -> list[str]:

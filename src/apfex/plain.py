@@ -65,6 +65,55 @@ def in_html(text: object) -> str:
     return f"<bdi>{html.escape(printable(text), quote=True)}</bdi>"
 
 
+def html_table(
+    caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], marked: str = ""
+) -> str:
+    """A table of HTML, without colours, so that it is read on light and on dark pages.
+
+    Parameters
+    ----------
+    caption : str
+    columns : names
+        Text or HTML, as are the cells and the caption: whatever comes from data was escaped.
+    rows : cells
+    marked : str
+        Name of an attribute of a row that holds its last cell; none by default.
+
+    Examples
+    --------
+    >>> print(html_table("Sizes", ["group", "rows"], [[in_html("<a>"), "3"]]))
+    <table>
+    <caption>Sizes</caption>
+    <thead><tr><th scope="col">group</th><th scope="col">rows</th></tr></thead>
+    <tbody>
+    <tr><td><bdi>&lt;a&gt;</bdi></td><td>3</td></tr>
+    </tbody>
+    </table>
+    """
+    head = "".join(f'<th scope="col">{name}</th>' for name in columns)
+    body = "\n".join(
+        f"<tr{f' {marked}={chr(34)}{row[-1]}{chr(34)}' if marked else ''}>"
+        f"{''.join(f'<td>{cell}</td>' for cell in row)}</tr>"
+        for row in rows
+    )
+    return (
+        f"<table>\n<caption>{caption}</caption>\n<thead><tr>{head}</tr></thead>\n"
+        f"<tbody>\n{body}\n</tbody>\n</table>"
+    )
+
+
+def html_section(name: str, *parts: str) -> str:
+    r"""Parts of HTML as one section; text without markup becomes a paragraph.
+
+    Examples
+    --------
+    >>> html_section("apfex-front", "3 points", "")
+    '<section class="apfex-front">\n<p>3 points</p>\n</section>'
+    """
+    shown = [part if part.startswith("<") else f"<p>{part}</p>" for part in parts if part]
+    return "\n".join([f'<section class="{name}">', *shown, "</section>"])
+
+
 def told_apart(names: Iterable[object], most: int | None) -> dict[Any, str]:
     """Names for one table, each :func:`printable`; those that would be cut alike stay whole.
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from apfex.auditing._estimates import column_of
-from apfex.auditing._verdicts import VERDICTS, worst_first
+from apfex.auditing._verdicts import worst_first
 from apfex.groups import grouping_name
-from apfex.plain import in_html, in_markdown, printable, told_apart
+from apfex.plain import html_table, in_html, in_markdown, printable, told_apart
 
 if TYPE_CHECKING:
     from apfex.auditing._result import Audit
@@ -299,21 +299,9 @@ def _pipes(table: TextTable) -> str:
 
 
 def _html_table(table: TextTable) -> str:
-    head = "".join(f'<th scope="col">{name}</th>' for name in table.columns)
-    body = "\n".join(
-        f"<tr{_row_verdict(row)}>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>"
-        for row in table.rows
-    )
-    after = f"\n<p>{html.escape(table.left_out)}</p>" if table.left_out else ""
-    return (
-        f"<table>\n<caption>{html.escape(table.title)}</caption>\n"
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>{after}"
-    )
-
-
-def _row_verdict(row: object) -> str:
-    last = row[-1] if isinstance(row, list) else ""
-    return f' data-verdict="{last}"' if last in VERDICTS else ""
+    marked = "data-verdict" if table.columns[-1] == "verdict" else ""
+    shown = html_table(html.escape(table.title), table.columns, table.rows, marked)
+    return f"{shown}\n<p>{html.escape(table.left_out)}</p>" if table.left_out else shown
 
 
 def _width(text: str) -> int:

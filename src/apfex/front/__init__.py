@@ -16,6 +16,7 @@ from apfex.front._front import (
     UnmetBoundWarning,
     decide_by_scores,
 )
+from apfex.front._html import front_as_html
 from apfex.front._init_model import InitColumns, NumericColumns
 from apfex.front._label_models import (
     EstimatorModel,

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from apfex.front._display import FrontDisplay
+from apfex.front._html import front_as_html
 from apfex.front._point import Point
 from apfex.models import BoostedModel, InitModel, JointModel, RuleModel, calibrate
 
@@ -105,6 +106,9 @@ class Front(Sequence[Point]):
             f"Front of {len(self)} points, measured on the validation rows{whose}; {self.by} of "
             f"{self.reference}: {self.constant_error:.3f}\n{table}"
         )
+
+    def _repr_html_(self) -> str:
+        return front_as_html(self)
 
     @property
     def reference(self) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from apfex.plain import in_markdown, printable
+from apfex.plain import html_section, in_html, in_markdown, printable
 from apfex.runs._audit_data import (
     MOST_LEVELS,
     AuditData,
@@ -74,6 +74,12 @@ class AuditRun:
     data: AuditData | None
     record: Mapping[str, Any]
     folder: Path | None = None
+
+    def _repr_html_(self) -> str:
+        """What was audited, and the audit."""
+        data = self.record["data"]
+        title = f"<p>Audit of {in_html(data['name'])}, {data['rows']:,} rows</p>"
+        return html_section("apfex-audit-run", title, self.audit._repr_html_())
 
     def report(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Write the page of the audit; by default that of the folder again, by this version."""

@@ -79,6 +79,12 @@ class Run:
         points = len(self.record["results"]["points"]) if self.is_finished else "no measured"
         return f"<Run of {printable(data['name'])}: {data['rows']:,} rows, {points} points>"
 
+    def _repr_html_(self) -> str:
+        """What it came to, its points on the test rows, and where its report is."""
+        from apfex.runs._html import run_as_html
+
+        return run_as_html(self)
+
     @property
     def is_finished(self) -> bool:
         """Whether its points were measured; one that was stopped can only predict."""
