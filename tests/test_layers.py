@@ -42,6 +42,7 @@ ROOMS = [
     "datasets",
     "report",
     "runs",
+    "integrations",
     "cli",
 ]
 

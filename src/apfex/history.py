@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from apfex.arguments import require_whole
+from apfex.plain import html_section, html_table, in_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,13 +186,20 @@ class History:
         """Start anew with the longest gradients, as they are measured in another space now."""
         self._largest_norms = torch.zeros_like(self._largest_norms)
 
-    def to_frame(self, members: Sequence[int] | None = None) -> pd.DataFrame:
+    @property
+    def n_rows(self) -> int:
+        """Steps (with ``trace``) or completed windows that :meth:`to_frame` shows."""
+        return len(self._steps) if self.trace else self.n_windows
+
+    def to_frame(self, members: Sequence[int] | None = None, *, start: int = 0) -> pd.DataFrame:
         """One row per step (with ``trace``) or window, and member: what a plot needs.
 
         Parameters
         ----------
         members : sequence of int, optional
             Those that are shown; all by default.
+        start : int
+            The first step or window that is shown, of ``n_rows``.
 
         Returns
         -------
@@ -202,12 +210,12 @@ class History:
         """
         import pandas as pd
 
-        rows = self._steps if self.trace else self._window_rows()
+        rows = (self._steps if self.trace else self._window_rows())[start:]
         shown = range(torch.Size(self.members).numel()) if members is None else members
         names = [n for n in _WINDOW_COLUMNS if n != "choice" or any(n in row for row in rows)]
         records = [
             self._record_of(member, position if self.trace else position * self.window, row, names)
-            for position, row in enumerate(map(self._listed, rows))
+            for position, row in enumerate(map(self._listed, rows), start)
             for member in shown
         ]
         frame = pd.DataFrame(records)
@@ -216,6 +224,24 @@ class History:
             strategies = [known.get(int(choice), str(int(choice))) for choice in frame["choice"]]
             frame.insert(2, "strategy", strategies)
         return frame
+
+    def __repr__(self) -> str:
+        """How much of what it holds."""
+        members = torch.Size(self.members).numel()
+        several = f" of {members} members" if self.members else ""
+        return (
+            f"<History{several}: {self.n_windows} windows of {self.window} steps, "
+            f"{self.n_objectives} objectives>"
+        )
+
+    def _repr_html_(self) -> str:
+        """The last windows or steps, of the first members."""
+        first = max(self.n_rows - _SHOWN, 0)
+        count = min(torch.Size(self.members).numel(), _SHOWN)
+        frame = self.to_frame(range(count), start=first)
+        cells = [[_cell(value) for value in row] for row in frame.itertuples(index=False)]
+        caption = in_html(repr(self).strip("<>"))
+        return html_section("apfex-history", html_table(caption, list(frame.columns), cells))
 
     def state_dict(self) -> dict[str, Any]:
         """All of it, for a checkpoint."""
@@ -342,11 +368,18 @@ _WINDOW_COLUMNS = (
     "omega_active",
     "slack",
 )
+_SHOWN = 5
 _AVERAGED = ("losses", "weights", "direction_norm")
 """Over a window the mean of these is kept, of the others the last value."""
 _DTYPES = {"choice": torch.int64}
 _STEMS = {"losses": "loss", "weights": "weight", "norms": "norm"}
 """Columns with an entry per objective, in a frame ``loss0``, ``loss1``, ..."""
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return "-" if value != value else f"{value:.4g}"
+    return str(in_html(value))
 
 
 def _missing(state: Any, whole: Mapping[str, Any], within: str = "") -> list[str]:

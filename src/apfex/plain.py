@@ -5,6 +5,7 @@ Nothing heavy is imported, as the command line prints its help with it.
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import re
@@ -13,7 +14,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
+from importlib import import_module
 from pathlib import PurePath
+from types import ModuleType
 from typing import Any
 
 __all__: list[str] = []
@@ -67,6 +70,78 @@ def printable(text: object, most: int | None = None) -> str:
 
 def _is_drawn(mark: str) -> bool:
     return mark.isprintable() and not _UNDRAWN.match(mark)
+
+
+def in_markdown(text: object) -> str:
+    r"""A name from data for Markdown, also for a cell of a table: it is text, whatever it holds.
+
+    Examples
+    --------
+    >>> print(in_markdown("a|b <b>*c*"))
+    a\|b &lt;b&gt;\*c\*
+    """
+    safe = html.escape(printable(text), quote=False)
+    return "".join(f"\\{mark}" if mark in "\\|`*_[]~#" else mark for mark in safe)
+
+
+def in_html(text: object) -> str:
+    """A name from data for HTML: markup and quotes are text, and its direction ends with it.
+
+    Examples
+    --------
+    >>> in_html('<b title="x">')
+    '<bdi>&lt;b title=&quot;x&quot;&gt;</bdi>'
+    """
+    return f"<bdi>{html.escape(printable(text), quote=True)}</bdi>"
+
+
+def html_table(
+    caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], marked: str = ""
+) -> str:
+    """A table of HTML, without colours, so that it is read on light and on dark pages.
+
+    Parameters
+    ----------
+    caption : str
+    columns : names
+        Text or HTML, as are the cells and the caption: whatever comes from data was escaped.
+    rows : cells
+    marked : str
+        Name of an attribute of a row that holds its last cell; none by default.
+
+    Examples
+    --------
+    >>> print(html_table("Sizes", ["group", "rows"], [[in_html("<a>"), "3"]]))
+    <table>
+    <caption>Sizes</caption>
+    <thead><tr><th scope="col">group</th><th scope="col">rows</th></tr></thead>
+    <tbody>
+    <tr><td><bdi>&lt;a&gt;</bdi></td><td>3</td></tr>
+    </tbody>
+    </table>
+    """
+    head = "".join(f'<th scope="col">{name}</th>' for name in columns)
+    body = "\n".join(
+        f"<tr{f' {marked}={chr(34)}{row[-1]}{chr(34)}' if marked else ''}>"
+        f"{''.join(f'<td>{cell}</td>' for cell in row)}</tr>"
+        for row in rows
+    )
+    return (
+        f"<table>\n<caption>{caption}</caption>\n<thead><tr>{head}</tr></thead>\n"
+        f"<tbody>\n{body}\n</tbody>\n</table>"
+    )
+
+
+def html_section(name: str, *parts: str) -> str:
+    r"""Parts of HTML as one section; text without markup becomes a paragraph.
+
+    Examples
+    --------
+    >>> html_section("apfex-front", "3 points", "")
+    '<section class="apfex-front">\n<p>3 points</p>\n</section>'
+    """
+    shown = [part if part.startswith("<") else f"<p>{part}</p>" for part in parts if part]
+    return "\n".join([f'<section class="{name}">', *shown, "</section>"])
 
 
 def told_apart(names: Iterable[object], most: int | None) -> dict[Any, str]:
@@ -194,6 +269,35 @@ def check_record(kind: Any, values: Mapping[str, Any]) -> None:
             is_odd = isinstance(plain, bool) and inner != "bool"
             if is_odd or not isinstance(plain, _KINDS[inner]):
                 raise ValueError(f"{field.name} must be {hint}, got {repr(part)[:40]}")
+
+
+def need_extra(extra: str, module: str, what: str, package: str | None = None) -> ModuleType:
+    """A module that an extra brings; where it is missing, an error of one line names the extra.
+
+    Parameters
+    ----------
+    extra : str
+        As in ``pip install "apfex[extra]"``.
+    module : str
+        What is imported, such as "onnx" or "plotly.graph_objects".
+    what : str
+        What needs it, as the message begins.
+    package : str, optional
+        What the package is called; the first part of ``module`` by default.
+
+    Examples
+    --------
+    >>> need_extra("onnx", "no_such_module", "ONNX export")
+    Traceback (most recent call last):
+    ImportError: ONNX export needs the package no_such_module: pip install "apfex[onnx]".
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        name = package or module.partition(".")[0]
+        raise ImportError(
+            f'{what} needs the package {name}: pip install "apfex[{extra}]".'
+        ) from error
 
 
 def jsonable(value: Any, *, strict: bool = False, where: str = "value") -> Any:

@@ -180,5 +180,5 @@ def test_plot_says_what_is_missing(monkeypatch):
     decided, table = counts([50, 50], [10, 20])
     found = audit(None, decided, sensitive_features=table, criteria="dp")
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"pip install 'apfex\[plot\]'"):
+    with pytest.raises(ImportError, match=r'pip install "apfex\[plot\]"'):
         found.plot()

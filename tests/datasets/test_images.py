@@ -250,7 +250,7 @@ def test_a_damaged_image_is_named(folder, workers):
 
 def test_a_missing_library_is_named(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(ImportError, match="pip install pillow"):
+    with pytest.raises(ImportError, match=r'pillow: pip install "apfex\[images\]"'):
         load_images(folder)
 
 

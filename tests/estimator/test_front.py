@@ -285,7 +285,7 @@ def test_plot_draws_every_point(clf):
 
 def test_plot_names_the_extra_where_matplotlib_is_missing(clf, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"pip install 'apfex\[plot\]'"):
+    with pytest.raises(ImportError, match=r'pip install "apfex\[plot\]"'):
         clf.front_.plot()
 
 

@@ -337,6 +337,6 @@ def test_a_file_that_is_there_is_kept_unless_told_otherwise(tmp_path):
 def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(
-        ImportError, match=r'^ONNX export needs onnx: pip install "apfex\[onnx\]".$'
+        ImportError, match=r'^ONNX export needs the package onnx: pip install "apfex\[onnx\]".$'
     ):
         fitted_case("array")[0].to_onnx(tmp_path / "point.onnx")

@@ -100,5 +100,5 @@ def test_a_run_of_an_excel_file_is_that_of_its_rows(tmp_path):
 def test_without_the_extra_its_name_is_told(tmp_path, monkeypatch):
     path = write(tmp_path / "t.xlsx", data=[["a"], [1]])
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(RunError, match=r"pip install 'apfex\[excel\]'. Or save it as CSV"):
+    with pytest.raises(RunError, match=r"pip install .apfex\[excel\].\. Or save it as CSV"):
         open_table(path)

@@ -7,6 +7,7 @@ audit can be made wherever rows can be counted, stored as JSON and read again.
 
 from apfex.auditing._audit import audit, audit_rows
 from apfex.auditing._diff import AuditChange
+from apfex.auditing._display import GapDisplay
 from apfex.auditing._estimates import column_of
 from apfex.auditing._from_counts import audit_counts
 from apfex.auditing._result import Audit
@@ -24,6 +25,7 @@ __all__ = [
     "AuditChange",
     "AuditSettings",
     "AuditSummary",
+    "GapDisplay",
     "Verdict",
     "audit",
     "audit_counts",

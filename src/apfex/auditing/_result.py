@@ -12,10 +12,11 @@ import pandas as pd
 
 from apfex.arguments import as_names, meant, require_numbers, require_whole
 from apfex.auditing._diff import AuditChange, change_of_gaps, change_of_rates
+from apfex.auditing._display import GapDisplay
 from apfex.auditing._json import as_json, read_json
 from apfex.auditing._plan import plan_rows
 from apfex.auditing._settings import AuditSettings, check_bound, groupings_of
-from apfex.auditing._show import as_html, as_markdown, as_text, plot_gaps
+from apfex.auditing._show import as_html, as_markdown, as_text
 from apfex.auditing._summary import AuditSummary, summarize
 from apfex.auditing._thresholds import threshold_rates
 from apfex.auditing._verdicts import Tested, ends_of, surely_above
@@ -25,6 +26,7 @@ from apfex.rates import ConfusionCounts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from plotly import graph_objects
 
 
 @final
@@ -354,8 +356,15 @@ class Audit:
         return as_markdown(self, max_rows)
 
     def plot(self, ax: Axes | None = None, *, max_rows: int = 30) -> Axes:
-        """Gaps with intervals, noise floor and tolerance, the worst on top; needs matplotlib."""
-        return plot_gaps(self, ax, max_rows)
+        """Gaps with intervals, noise floor and tolerance, the worst on top; needs matplotlib.
+
+        It is what :class:`GapDisplay` draws.
+        """
+        return GapDisplay.from_audit(self, max_rows=max_rows).plot(ax).ax_
+
+    def to_plotly(self, *, max_rows: int = 30) -> graph_objects.Figure:
+        """The same as a figure of plotly."""
+        return GapDisplay.from_audit(self, max_rows=max_rows).to_plotly()
 
     def __repr__(self) -> str:
         """The worst gaps and groups, never a wall; the rest is in the tables."""

@@ -10,23 +10,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
-
 from apfex.auditing._estimates import column_of
-from apfex.auditing._verdicts import VERDICTS, worst_first
+from apfex.auditing._verdicts import worst_first
 from apfex.groups import grouping_name
-from apfex.plain import printable, told_apart
+from apfex.plain import html_table, in_html, in_markdown, printable, told_apart
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from apfex.auditing._result import Audit
 
 Style = Callable[[object], str]
 Names = Callable[[Iterable[object]], Mapping[Any, str]]
 """How the names of one column are written, so that those that differ look different."""
 _NUMBERS = {"all rows", "gap", "noise floor", "p adjusted", "rows", "favored", "to overall"}
-_COLOURS = {"violation": "C3", "within tolerance": "C2", "inconclusive": "C7"}
 _NAMED = 3
 _JOINER = "\u200d"  # holds emoji together
 
@@ -45,61 +40,27 @@ def as_text(audit: Audit, most_gaps: int = 8, most_groups: int = 5) -> str:
 
 def as_markdown(audit: Audit, max_rows: int) -> str:
     """The summary and tables; names cannot leave their cell."""
-    tables = _all_tables(audit, max_rows, _each(_in_markdown))
-    summary = f"**{_in_markdown(audit.summary.text)}**"
-    parts = [summary, _head_of(audit, _in_markdown), *map(_pipes, tables)]
-    parts += ["\n".join(f"- {_in_markdown(note)}" for note in audit.notes)] if audit.notes else []
+    tables = _all_tables(audit, max_rows, _each(in_markdown))
+    summary = f"**{in_markdown(audit.summary.text)}**"
+    parts = [summary, _head_of(audit, in_markdown), *map(_pipes, tables)]
+    parts += ["\n".join(f"- {in_markdown(note)}" for note in audit.notes)] if audit.notes else []
     return "\n\n".join(parts) + "\n"
 
 
 def as_html(audit: Audit, max_rows: int) -> str:
     """A ``section`` with the summary, tables and the notes."""
-    tables = _all_tables(audit, max_rows, _each(_escaped))
-    notes = "".join(f"<li>{_escaped(note)}</li>" for note in audit.notes)
+    tables = _all_tables(audit, max_rows, _each(in_html))
+    notes = "".join(f"<li>{in_html(note)}</li>" for note in audit.notes)
     return "\n".join(
         [
             '<section class="apfex-audit">',
-            f"<p>{_escaped(audit.summary.text)}</p>",
-            f"<p>{_head_of(audit, _escaped)}</p>",
+            f"<p>{in_html(audit.summary.text)}</p>",
+            f"<p>{_head_of(audit, in_html)}</p>",
             *map(_html_table, tables),
             *([f"<ul>{notes}</ul>"] if notes else []),
             "</section>",
         ]
     )
-
-
-def plot_gaps(audit: Audit, ax: Axes | None, most: int) -> Axes:
-    """A line per criterion and grouping, the worst on top."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("plot needs matplotlib: pip install 'apfex[plot]'.") from error
-    gaps = worst_first(audit.gaps.dropna(subset=["gap"])).head(most)
-    if ax is None:
-        ax = plt.subplots(figsize=(7, 1.5 + 0.35 * len(gaps)))[1]
-    places = np.arange(len(gaps))[::-1]
-    for verdict, colour in _COLOURS.items():
-        rows = (gaps["verdict"] == verdict).to_numpy()
-        if rows.any():
-            middle, low, high = gaps[["gap", "lower", "upper"]].to_numpy()[rows].T
-            ax.errorbar(
-                middle,
-                places[rows],
-                xerr=np.maximum([middle - low, high - middle], 0),
-                fmt="o",
-                color=colour,
-                capsize=3,
-                label=verdict,
-            )
-    floor = gaps["noise_floor"].to_numpy()
-    ax.plot(floor, places, "|", color="black", markersize=12, label="noise floor")
-    ax.axvline(audit.settings.tolerance, linestyle="--", color="grey", label="tolerance")
-    names = [f"{row['criterion']} by {printable(row['by'], 40)}" for row in gaps.to_dict("records")]
-    ax.set_yticks(places, [name.replace("$", r"\$") for name in names])
-    ax.set(xlabel="gap between groups", ylabel="criterion and grouping")
-    ax.set_title(f"Gaps with {audit.settings.confidence:.4g} intervals")
-    ax.legend()
-    return ax
 
 
 @final
@@ -333,26 +294,14 @@ def _aligned(table: TextTable) -> str:
 def _pipes(table: TextTable) -> str:
     rules = ["---:" if name in _NUMBERS else "---" for name in table.columns]
     lines = [f"| {' | '.join(row)} |" for row in (table.columns, rules, *table.rows)]
-    after = ["", _in_markdown(table.left_out)] if table.left_out else []
+    after = ["", in_markdown(table.left_out)] if table.left_out else []
     return "\n".join([f"**{table.title}**", "", *lines, *after])
 
 
 def _html_table(table: TextTable) -> str:
-    head = "".join(f'<th scope="col">{name}</th>' for name in table.columns)
-    body = "\n".join(
-        f"<tr{_row_verdict(row)}>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>"
-        for row in table.rows
-    )
-    after = f"\n<p>{html.escape(table.left_out)}</p>" if table.left_out else ""
-    return (
-        f"<table>\n<caption>{html.escape(table.title)}</caption>\n"
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>{after}"
-    )
-
-
-def _row_verdict(row: object) -> str:
-    last = row[-1] if isinstance(row, list) else ""
-    return f' data-verdict="{last}"' if last in VERDICTS else ""
+    marked = "data-verdict" if table.columns[-1] == "verdict" else ""
+    shown = html_table(html.escape(table.title), table.columns, table.rows, marked)
+    return f"{shown}\n<p>{html.escape(table.left_out)}</p>" if table.left_out else shown
 
 
 def _width(text: str) -> int:
@@ -360,14 +309,3 @@ def _width(text: str) -> int:
     wide = sum(unicodedata.east_asian_width(mark) in "WF" for mark in text)
     none = sum(unicodedata.combining(mark) > 0 or mark == _JOINER for mark in text)
     return len(text) + wide - none
-
-
-def _escaped(text: object) -> str:
-    """For HTML: markup and quotes are text, and the direction of a name ends with it."""
-    return f"<bdi>{html.escape(printable(text), quote=True)}</bdi>"
-
-
-def _in_markdown(text: object) -> str:
-    """For a cell of a Markdown table."""
-    safe = html.escape(printable(text), quote=False)
-    return "".join(f"\\{mark}" if mark in "\\|`*_[]~#" else mark for mark in safe)

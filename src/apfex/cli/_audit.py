@@ -23,6 +23,7 @@ EXAMPLES = options.examples(
     "apfex audit scores.parquet --prediction score --threshold 0.5 --sensitive sex,race",
     "apfex audit 'data/*.parquet' --prediction yhat --label y --sensitive sex,race --where month=5",
     'apfex audit d.csv --prediction yhat --sensitive sex,race --fail-on "dp_gap.lower > 0.05"',
+    "apfex audit d.csv --prediction yhat --sensitive sex --fail-on violation --markdown summary.md",
 )
 
 
@@ -107,11 +108,18 @@ def audit(
     table: Annotated[
         str | None, typer.Option(help="Of a database with several.", metavar="NAME")
     ] = None,
+    markdown: Annotated[
+        Path | None,
+        typer.Option(
+            help="File that a summary in Markdown is added to, for a pull request or a job.",
+            metavar="FILE",
+        ),
+    ] = None,
     out: options.Out = None,
     json: options.Json = False,
 ) -> None:
     """Audit any model's decisions: gaps between groups with intervals and verdicts; a gate."""
-    given = options.arguments(locals(), "file", "fail_on", "allow_not_estimable")
+    given = options.arguments(locals(), "file", "fail_on", "allow_not_estimable", "markdown")
     from apfex.engines import without_password
     from apfex.runs import audit_file, check_gates, free_folder, read_rule
 
@@ -132,12 +140,20 @@ def audit(
     else:
         screen.facts({"Report": str(Path(written) / "report.html"), "Folder": written})
     _show_gates(checked, screen)
+    if markdown is not None:
+        _add_summary(markdown, run, checked)
     hit = any(one.hit for one in checked)
     gates = [one.to_dict() for one in checked]
     content = loads(run.audit.to_json())
     screen.finish({"hit": hit, "rules": gates, "folder": written, "audit": content})
     if hit:
         raise typer.Exit(1)
+
+
+def _add_summary(file: Path, run: AuditRun, checked: Sequence[GateResult]) -> None:
+    """At the end of the file, where a job or an earlier audit may have written already."""
+    with file.open("a", encoding="utf-8") as end:
+        end.write(run.to_markdown(checked))
 
 
 def _show_data(run: AuditRun, screen: Screen) -> None:

@@ -26,6 +26,9 @@ PREDICT_EXAMPLES = options.examples(
 REPORT_EXAMPLES = options.examples(
     "apfex report apfex-adult", "apfex report apfex-adult --decision decision.json"
 )
+CARD_EXAMPLES = options.examples(
+    "apfex card apfex-people --out README.md", "apfex card apfex-people --license mit"
+)
 RERUN_EXAMPLES = options.examples(
     "apfex rerun apfex-adult/run.json",
     "apfex rerun apfex-people/run.json --data moved/people.csv --out again",
@@ -142,6 +145,37 @@ def report(
     told = {} if signed is None else {"Decision": _in_words(signed)}
     screen.facts({**told, "Report": str(page)})
     screen.finish({"run": str(found.folder), "report": str(page), "decision": signed})
+
+
+def card(
+    run: options.Run,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write; stdout by default.", metavar="FILE")
+    ] = None,
+    license: Annotated[
+        str | None,
+        typer.Option(help="Licence that the model is given away under, as mit.", metavar="ID"),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    json: options.Json = False,
+) -> None:
+    """Write the model card of a run: its use, data, groups, gaps with verdicts, and limits.
+
+    It is Markdown with the front matter of Hugging Face, for a README.md beside the model.
+    """
+    from apfex.persistence import write_text_atomically
+    from apfex.runs import load_run
+
+    screen = Screen(json)
+    text = load_run(run).model_card(license=license)
+    if out is not None:
+        if out.exists() and not force:
+            raise FileExistsError(f"{out} exists already; --force replaces it.")
+        write_text_atomically(out, text)
+        screen.say(f"Written: {out.absolute()}")
+    elif not json:
+        sys.stdout.write(text)
+    screen.finish({"run": str(run), "card": text, "out": out})
 
 
 def _signed(folder: Path) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 from apfex.arguments import require_whole
+from apfex.plain import need_extra
 
 BackendName = Literal["loky", "dask", "ray"]
 _NAMES: tuple[BackendName, ...] = ("loky", "dask", "ray")
@@ -88,18 +89,8 @@ def _join_dask(stack: ExitStack, scheduler: str | None, n_jobs: int) -> Any:
 
 
 def _join_ray(scheduler: str | None) -> None:
-    need_extra("ray", "ray", "The backend ray")
-    ray, bridge = import_module("ray"), import_module("ray.util.joblib")
+    ray = need_extra("ray", "ray", "The backend ray")
+    bridge = import_module("ray.util.joblib")
     if scheduler is not None:
         ray.init(address=scheduler, ignore_reinit_error=True)
     bridge.register_ray()
-
-
-def need_extra(extra: str, package: str, what: str) -> None:
-    """Say which extra is missing, in a line."""
-    try:
-        import_module(package)
-    except ImportError as error:
-        raise ImportError(
-            f"{what} needs the package {package}: pip install 'apfex[{extra}]'."
-        ) from error

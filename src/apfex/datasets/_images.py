@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from apfex.arguments import as_names, as_path
 from apfex.datasets._registry import CELEBA
+from apfex.plain import need_extra
 
 if TYPE_CHECKING:
     import numpy as np
@@ -126,10 +127,7 @@ def load_images(
 
 
 def _check(label: str, columns: list[str], size: int, part: str | None, limit: int | None) -> None:
-    try:
-        import PIL  # noqa: F401 - better now than at the first image
-    except ImportError as error:
-        raise ImportError("load_images needs Pillow: pip install pillow.") from error
+    need_extra("images", "PIL", "load_images", "pillow")  # better now than at the first image
     if not columns or len({label, *columns}) <= len(columns):
         raise ValueError(
             f"sensitive must name distinct attributes other than the label {label!r}, got "

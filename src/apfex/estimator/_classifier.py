@@ -50,6 +50,7 @@ from apfex.front import (
     SearchSettings,
     StreamedRows,
     decide_by_scores,
+    front_as_html,
     search_front,
     search_partitioned_front,
     search_streamed_front,
@@ -712,6 +713,21 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "front_")
         return export_onnx(self.fitted_, self.point_, path, overwrite=overwrite)
+
+    def _repr_html_inner(self) -> str:
+        """Scikit-learn's picture of the settings, and the front below it."""
+        return self._with_front(super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """The same for notebooks."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._with_front(bundle["text/html"])
+        return bundle
+
+    def _with_front(self, html: str) -> str:
+        is_fitted = hasattr(self, "fitted_")
+        return f"{html}\n{front_as_html(self.front_, self.point_)}" if is_fitted else html
 
     def __sklearn_clone__(self) -> Self:
         """An unfitted copy; a fitted ``init`` is shared, as a clone of it would not be fitted."""

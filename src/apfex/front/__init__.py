@@ -9,12 +9,14 @@ from apfex.front._criteria import Criteria
 from apfex.front._cross_fit import Inputs, TextAsCategories
 from apfex.front._dask_search import PartitionedRows
 from apfex.front._dealing import Dealer
+from apfex.front._display import FrontDisplay
 from apfex.front._front import (
     Front,
     NearConstantWarning,
     UnmetBoundWarning,
     decide_by_scores,
 )
+from apfex.front._html import front_as_html
 from apfex.front._init_model import InitColumns, NumericColumns
 from apfex.front._label_models import (
     EstimatorModel,
@@ -45,6 +47,7 @@ from apfex.front._spooled_rows import RowFacts, StreamedRows, check_same_rows
 
 __all__ = [
     "Front",
+    "FrontDisplay",
     "NearConstantWarning",
     "ParetoFront",
     "Point",

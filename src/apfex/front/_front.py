@@ -11,12 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from apfex.arguments import meant, require_kind, require_numbers
+from apfex.front._display import FrontDisplay
+from apfex.front._html import front_as_html
 from apfex.front._point import Point
 from apfex.models import BoostedModel, InitModel, JointModel, RuleModel, calibrate
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from plotly import graph_objects
 
 _CHUNK = 2**14
 """Rows that a model sees at once."""
@@ -102,11 +105,14 @@ class Front(Sequence[Point]):
         whose = "" if self.favorable_label is None else f"; favorable: {self.favorable_label!r}"
         return (
             f"Front of {len(self)} points, measured on the validation rows{whose}; {self.by} of "
-            f"{self._reference}: {self.constant_error:.3f}\n{table}"
+            f"{self.reference}: {self.constant_error:.3f}\n{table}"
         )
 
+    def _repr_html_(self) -> str:
+        return front_as_html(self)
+
     @property
-    def _reference(self) -> str:
+    def reference(self) -> str:
         """What a model must be better than."""
         if self.constant_label is None:
             return "choosing at random"
@@ -267,7 +273,7 @@ class Front(Sequence[Point]):
         )
         if self[place].trivial:
             text = (
-                f"No model was found that is better than {self._reference}; predict uses "
+                f"No model was found that is better than {self.reference}; predict uses "
                 f"point {place}, which gives {self[place].share_favored:.1%} of the rows the "
                 f"favorable label. {self._ways_out()}"
             )
@@ -302,7 +308,7 @@ class Front(Sequence[Point]):
         warnings.warn(
             f"Only models that are nearly constant meet max_gap {dict(bounds)} on the validation "
             f"rows; predict uses point {place}, whose {self.by} of {point.loss:.4f} closes "
-            f"{np.nan_to_num(point.gain_share):.0%} of the way from {self._reference} "
+            f"{np.nan_to_num(point.gain_share):.0%} of the way from {self.reference} "
             f"({self.constant_error:.4f}) to the best model. Set max_error_increase, or look at "
             "front_.",
             NearConstantWarning,
@@ -330,43 +336,15 @@ class Front(Sequence[Point]):
         return place
 
     def plot(self, criterion: str | None = None, ax: Axes | None = None) -> Axes:
-        """Error against the gap of a criterion, with intervals and the noise floor."""
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError as error:
-            raise ImportError("plot needs matplotlib: pip install 'apfex[plot]'.") from error
-        names = list(self[0].gaps)
-        name = criterion or next(iter(names), "none")
-        if name not in names:
-            raise ValueError(f"criterion must be one of {names}, got {name!r}.")
-        ax = plt.subplots()[1] if ax is None else ax
-        for trivial, colour in ((False, "C0"), (True, "C7")):
-            points = [point for point in self if point.trivial == trivial]
-            self._draw(ax, points, name, colour, "trivial" if trivial else "95% interval")
-        floor = max(point.gaps[name].noise_floor for point in self)
-        ax.axvline(floor, linestyle=":", color="grey", label="expected gap at parity")
-        constant = f"{self._reference} ({self.constant_error:.3f})"
-        ax.plot([0], [self.constant_error], "x", color="C3", label=constant)
-        ax.set(xlabel=f"{name} gap", ylabel=self.by.replace("_", " "))
-        ax.set_title("Front, measured on the validation rows")
-        ax.legend()
-        return ax
+        """Error against the gap of a criterion, with intervals and the noise floor.
 
-    def _draw(self, ax: Axes, points: Sequence[Point], name: str, colour: str, label: str) -> None:
-        if not points:
-            return
-        intervals = [point.gaps[name] for point in points]
-        below = [max(interval.gap - interval.lower, 0) for interval in intervals]
-        above = [max(interval.upper - interval.gap, 0) for interval in intervals]
-        ax.errorbar(
-            [interval.gap for interval in intervals],
-            [point.loss for point in points],
-            xerr=[below, above],
-            fmt="o",
-            alpha=0.7,
-            color=colour,
-            label=label,
-        )
+        It is what :class:`FrontDisplay` draws; needs matplotlib.
+        """
+        return FrontDisplay.from_front(self, criterion).plot(ax).ax_
+
+    def to_plotly(self, criterion: str | None = None) -> graph_objects.Figure:
+        """The same as a figure of plotly, whose marks tell their point."""
+        return FrontDisplay.from_front(self, criterion).to_plotly()
 
 
 def score_in_chunks(

@@ -1,14 +1,19 @@
-"""Progress of a training: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of a training: a bar on a terminal or in a notebook, a line now and then elsewhere."""
 
 from __future__ import annotations
 
+import html
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 _SECONDS = 10.0
 """Between lines where there is no terminal to draw a bar on."""
+
+_NOTEBOOK_SECONDS = 0.2
+"""Between changes of a bar in a notebook, whose file keeps the last one alone."""
 
 Show = Callable[[int, Sequence[float]], None]
 """Called with the steps done and the figures of the best so far: what ranks, then the gaps."""
@@ -22,6 +27,9 @@ def progress(verbose: int, steps: int, names: Sequence[str]) -> Iterator[Show]:
     """
     if not verbose:
         yield lambda *_: None
+        return
+    if _in_notebook():
+        yield _notebook(steps, names)
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -39,6 +47,37 @@ def progress(verbose: int, steps: int, names: Sequence[str]) -> Iterator[Show]:
             bar.update(task, completed=step, best=_figures(best, names))
 
         yield show
+
+
+def _in_notebook() -> bool:
+    """Whether a kernel of Jupyter runs, whose pages can be changed; it is not imported for that."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and "IPKernelApp" in shell.config
+
+
+def _notebook(steps: int, names: Sequence[str]) -> Show:
+    """One bar that changes where it stands, by what every notebook has, so without widgets."""
+    from IPython.display import HTML, display
+
+    started = last = time.monotonic()
+
+    def page(step: int, best: Sequence[float]) -> Any:
+        said = f"step {step} of {steps}, {time.monotonic() - started:.0f} s"
+        figures = html.escape(_figures(best, names))
+        bar = f'<progress value="{step}" max="{steps}"></progress>'
+        return HTML(f"{bar} {said}{f'; {figures}' if figures else ''}")
+
+    handle: Any = display(page(0, ()), display_id=True)
+
+    def show(step: int, best: Sequence[float]) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if step >= steps or now - last >= _NOTEBOOK_SECONDS:
+            last = now
+            handle.update(page(step, best))
+
+    return show
 
 
 def _lines(steps: int, names: Sequence[str]) -> Show:

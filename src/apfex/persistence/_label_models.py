@@ -27,7 +27,7 @@ from apfex.front import (
 )
 from apfex.persistence._modules import ModuleWriter, UnfitArgument
 from apfex.persistence._values import pack, unpack
-from apfex.plain import check_nesting
+from apfex.plain import check_nesting, need_extra
 from apfex.tables import TableEncoder
 
 _MOST_NESTED = 256
@@ -83,7 +83,7 @@ def _model_to_dict(model: LabelModel, writer: ModuleWriter) -> dict[str, Any]:
 
 
 def _dump(model: EstimatorModel) -> bytes:
-    skops = _import_skops(f"save needs skops to store a {model.name}")
+    skops = _skops(f"save of a {model.name}")
     try:
         return skops.dumps(model.estimator)
     except Exception as error:
@@ -93,18 +93,14 @@ def _dump(model: EstimatorModel) -> bytes:
         ) from error
 
 
-def _import_skops(why: str) -> ModuleType:
-    try:
-        import skops.io
-    except ImportError as error:
-        raise ImportError(f'{why}: pip install "apfex[skops]".') from error
-    return skops.io
+def _skops(what: str) -> ModuleType:
+    return need_extra("skops", "skops.io", what)
 
 
 def estimator_to_dict(model: EstimatorModel, writer: ModuleWriter) -> dict[str, Any]:
     """A fitted classifier of the user's, if all its types are known to be safe when it is read."""
     described = _model_to_dict(model, writer)
-    skops = _import_skops(f"a checkpoint needs skops to keep a {model.name}")
+    skops = _skops(f"a checkpoint of a {model.name}")
     unknown = set(skops.get_untrusted_types(data=writer.files[described["file"]])) - {*_HARMLESS}
     if unknown:
         raise TypeError(f"{model.name} has parts that skops does not trust: {sorted(unknown)[:3]}")
@@ -138,7 +134,7 @@ class UserModels:
 
     def estimator(self, data: bytes, name: str, argument: str) -> Any:
         """A classifier from its file, if all its types are trusted."""
-        skops = _import_skops(f"load needs skops to read a {name}")
+        skops = _skops(f"load of a {name}")
         known = {*self.trusted, *_HARMLESS}
         _check_archive(name, data)
         try:

@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from apfex.models import TreeArrays, Trees
+from apfex.plain import need_extra
 
 OPSET, ML_OPSET, IR = 17, 5, 10
 """What onnxruntime reads from 1.20 on; trees need the latter two."""
@@ -19,11 +20,7 @@ _SUM, _AS_THEY_ARE = 1, 0
 
 def import_onnx() -> ModuleType:
     """The module, or an error that says how to get it."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise ImportError('ONNX export needs onnx: pip install "apfex[onnx]".') from error
-    return onnx
+    return need_extra("onnx", "onnx", "ONNX export")
 
 
 @final

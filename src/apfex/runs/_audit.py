@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from apfex.plain import html_section, in_html, in_markdown, printable
 from apfex.runs._audit_data import (
     MOST_LEVELS,
     AuditData,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from apfex.auditing import Audit
     from apfex.groups import Groups
     from apfex.metrics import Inputs, Measure
+    from apfex.runs._gates import GateResult
 
 
 @final
@@ -73,6 +75,12 @@ class AuditRun:
     record: Mapping[str, Any]
     folder: Path | None = None
 
+    def _repr_html_(self) -> str:
+        """What was audited, and the audit."""
+        data = self.record["data"]
+        title = f"<p>Audit of {in_html(data['name'])}, {data['rows']:,} rows</p>"
+        return html_section("apfex-audit-run", title, self.audit._repr_html_())
+
     def report(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Write the page of the audit; by default that of the folder again, by this version."""
         from apfex.report import write_audit_page
@@ -88,6 +96,27 @@ class AuditRun:
             decision=decision_in(self.folder, None, data["sha256"]),
         )
 
+    def to_markdown(self, gates: Sequence[GateResult] = ()) -> str:
+        """A summary for a pull request: the verdict, what gates say, the worst gaps and groups.
+
+        Parameters
+        ----------
+        gates : sequence of GateResult
+            From :func:`check_gates`.
+
+        Returns
+        -------
+        str
+            Markdown that ends with a line break; names from data are escaped.
+        """
+        data = self.record["data"]
+        parts = [f"## Fairness audit of {in_markdown(data['name'])}"]
+        if gates:
+            parts.append("\n".join(map(_gate_line, gates)))
+        source = f"{data['rows']:,} rows, sha256 `{data['sha256']}`"
+        parts += [self.audit.to_markdown().strip(), source]
+        return "\n\n".join(parts) + "\n\n"
+
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write ``report.html``, ``audit.json`` and ``run.json`` into a new folder."""
         from apfex.persistence import write_json, write_text_atomically
@@ -98,6 +127,12 @@ class AuditRun:
             self.report(draft / REPORT)
             write_json(draft / RUN, self.record)
         return target
+
+
+def _gate_line(gate: GateResult) -> str:
+    """A rule, whether it stops, and by what."""
+    said = f"- {'**HIT**' if gate.hit else 'passed'}: `{printable(gate.rule.text)}`"
+    return "\n  - ".join([said, *map(in_markdown, gate.lines())])
 
 
 def audit_file(

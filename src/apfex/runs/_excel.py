@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from apfex.engines import NO_VALUE, check_zip
-from apfex.plain import printable
+from apfex.plain import need_extra, printable
 from apfex.runs._errors import RunError, hint, listed, unknown
 
 if TYPE_CHECKING:
@@ -52,16 +52,15 @@ def read_sheet(path: Path, sheet: str | None) -> tuple[str, pa.Table]:
 def _read_cells(path: Path, sheet: str | None) -> tuple[str, list[Sequence[Any]]]:
     """Rows of equal length, up to the last that is not empty."""
     try:
-        from openpyxl import load_workbook
+        need_extra("excel", "openpyxl", f"{path} is an Excel file, which")
     except ImportError as error:
-        raise RunError(
-            f"{path} is an Excel file, which needs the package openpyxl: pip install "
-            "'apfex[excel]'. Or save it as CSV."
-        ) from error
+        raise RunError(f"{error} Or save it as CSV.") from error
     try:
         check_zip(path)
     except ValueError as error:
         raise RunError(str(error), found=path) from error
+    from openpyxl import load_workbook
+
     try:
         book = load_workbook(path, read_only=True, data_only=True)
     except Exception as error:  # a damaged file fails in many ways, none of them ours

@@ -81,6 +81,12 @@ class Run:
         points = len(self.record["results"]["points"]) if self.is_finished else "no measured"
         return f"<Run of {printable(data['name'])}: {data['rows']:,} rows, {points} points>"
 
+    def _repr_html_(self) -> str:
+        """What it came to, its points on the test rows, and where its report is."""
+        from apfex.runs._html import run_as_html
+
+        return run_as_html(self)
+
     @property
     def is_finished(self) -> bool:
         """Whether its points were measured; one that was stopped can only predict."""
@@ -143,6 +149,25 @@ class Run:
         if self.decision is not None:
             described["decision"] = self.decision
         return write_front_page(described, report_path(self.folder, path))
+
+    def model_card(self, *, license: str | None = None) -> str:
+        """The model card of the chosen point, in the form of Hugging Face: a ``README.md``.
+
+        Parameters
+        ----------
+        license : str, optional
+            Identifier of the licence that the model is given away under, such as "mit".
+
+        Returns
+        -------
+        str
+            YAML front matter and Markdown: intended use, data, groups, error and gaps with
+            intervals and verdicts on the test rows, limits, how it was made. What only whoever
+            uses the model knows is marked "[More Information Needed]".
+        """
+        from apfex.runs._model_card import write_card
+
+        return write_card(self, license)
 
     @property
     def decision(self) -> Mapping[str, Any] | None:

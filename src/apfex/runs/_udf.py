@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, final
 
+from apfex.plain import need_extra
 from apfex.runs._decider import NAMES, Decider
 from apfex.runs._errors import RunError, hint
 
@@ -113,6 +114,7 @@ class RunUDF:
             Nothing is computed until it is asked for. Needs pyspark with pyarrow, and apfex on
             the workers.
         """
+        need_extra("spark", "pyspark", "to_spark")
         from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
         self._decider.check(frame.columns, "The Spark frame")

@@ -1,0 +1,46 @@
+"""``apfex audit --markdown``: a summary for a pull request, added to a file."""
+
+import re
+
+OPTIONS = ["--prediction", "approved", "--positive", "yes", "--label", "repaid"]
+
+
+def test_the_summary_is_added_and_says_what_gates_say(apfex, decisions, tmp_path):
+    file = tmp_path / "summary.md"
+    file.write_text("# Earlier steps\n\n")
+    rules = ["--fail-on", "dp_gap[sex].lower > 0.05", "--fail-on", "tpr_gap > 0.99"]
+    found = apfex(
+        "audit", decisions, *OPTIONS, "--sensitive", "sex,race", *rules, "--markdown", file
+    )
+    assert found.code == 1
+    text = file.read_text()
+    assert text.startswith("# Earlier steps\n\n## Fairness audit of decisions.csv\n\n")
+    assert re.search(
+        r"^- \*\*HIT\*\*: `dp_gap\[sex\]\.lower > 0\.05`\n  - dp by sex: 0\.", text, re.M
+    )
+    assert "- passed: `tpr_gap > 0.99`" in text
+    assert "| dp | sex |" in text
+    assert "The gap exceeds the limit" in text
+    first = len(text)
+    assert apfex("audit", decisions, *OPTIONS, "--sensitive", "sex", "--markdown", file).code == 0
+    assert file.read_text()[:first] == text
+    assert file.read_text().count("## Fairness audit of") == 2
+
+
+def test_names_from_data_stay_in_their_cell(apfex, tmp_path):
+    file = tmp_path / "x.csv"
+    rows = "".join(f"<img src=x>|{n % 2},{n % 3 == n % 2 * 1}\n" for n in range(100))
+    file.write_text("who,decided\n" + rows)
+    found = apfex("audit", file, "--prediction", "decided", "--sensitive", "who",
+                  "--markdown", tmp_path / "s.md")  # fmt: skip
+    assert found.code == 0
+    text = (tmp_path / "s.md").read_text()
+    assert "<img" not in text
+    table = re.findall(r"^\|.*$", text, re.M)
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in table[:3]} == {9}
+
+
+def test_a_file_that_cannot_be_written_is_said(apfex, decisions, tmp_path):
+    found = apfex("audit", decisions, *OPTIONS, "--sensitive", "sex", "--markdown", tmp_path)
+    assert found.code == 2
+    assert str(tmp_path) in found.err
