@@ -35,7 +35,7 @@ def as_markdown(notebook: Any, name: str, pictures: dict[str, bytes]) -> str:
         alt = cell.metadata.get("alt", "")
         parts += [_shown(output, alt, name, pictures) for output in cell.outputs]
     title, *rest = parts
-    note = f"*This page is an executed notebook: <a href="{name}.ipynb" download>download it</a>.*"
+    note = f'*This page is an executed notebook: <a href="{name}.ipynb" download>download it</a>.*'
     first, _, more = title.partition("\n")
     return "\n\n".join([first, note, more, *rest])
 
