@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Two processes of one thread each; neighbours stay together, as they share what was fitted.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-.PHONY: demo test test-all slow reproduce-slice lint release-check setup clean
+.PHONY: demo test test-all slow reproduce-slice docs tutorials lint release-check setup clean
 
 demo: $(STAMP)  ## install, then explore Adult: the front as a table, and a report to open
 	rm -rf build/demo
@@ -24,6 +24,12 @@ reproduce-slice: $(STAMP)  ## a small part of the paper's experiments, for real
 	rm -rf build/reproduction
 	$(BIN)/apfex reproduce table2 --datasets heart,german --seeds 1 --out build/reproduction
 
+docs: $(STAMP)  ## the site, in build/site: open its index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+tutorials: $(STAMP)  ## execute the tutorials anew: docs/tutorials/*.py to *.ipynb
+	$(BIN)/python website/execute.py
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -38,7 +44,7 @@ setup: $(STAMP)  ## only make the virtual environment
 $(STAMP): pyproject.toml reproduction/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade --constraint constraints.txt pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,bench]" --editable reproduction
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,bench,docs]" --editable reproduction
 	@command -v chromium > /dev/null || echo "No chromium here: the browser tests of the report are skipped (apt-get install chromium)."
 	touch $(STAMP)
 

@@ -1,0 +1,22 @@
+"""The site, built once as ``make docs`` builds it."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a strict build, which fails where anything is to be warned of."""
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+
+    folder = tmp_path_factory.mktemp("site")
+    config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True)
+    logging.getLogger("mkdocs").setLevel(logging.WARNING)
+    config.plugins.on_startup(command="build", dirty=False)
+    build(config)
+    return folder

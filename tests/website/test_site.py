@@ -1,0 +1,97 @@
+"""The site has no dead link, asks nothing of any other host, and leaves no page or module out."""
+
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import yaml
+from tests.test_public_api import MODULES
+
+ROOT = Path(__file__).parents[2]
+
+
+class Page(HTMLParser):
+    """Anchors, links, what is loaded, and pictures of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.anchors: set[str] = set()
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.without_words: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        values = {name: value or "" for name, value in attrs}
+        self.anchors |= {values[name] for name in ("id", "name") if values.get(name)}
+        if tag == "a" and values.get("href"):
+            self.links.append(values["href"])
+        elif tag == "link" and values.get("rel") in ("stylesheet", "icon", "preload"):
+            self.loads.append(values["href"])
+        elif values.get("src"):
+            self.loads.append(values["src"])
+            if tag == "img" and not values.get("alt"):
+                self.without_words.append(values["src"])
+
+
+@pytest.fixture(scope="session")
+def pages(site):
+    return {path: Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
+
+
+def test_every_link_leads_to_a_page_and_a_place_on_it(site, pages):
+    dead = []
+    for path, page in pages.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc or path.name == "404.html":
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            anchors = pages[target].anchors if target in pages else set()
+            there = target.is_file() and (not parts.fragment or unquote(parts.fragment) in anchors)
+            if not there:
+                dead.append(f"{path.relative_to(site)}: {link}")
+    assert not dead
+
+
+def test_nothing_is_loaded_from_elsewhere(site, pages):
+    for path, page in pages.items():
+        outside = [one for one in page.loads if urlsplit(one).scheme not in ("", "data")]
+        assert not outside, path
+    sheets = [path.read_text(encoding="utf-8") for path in site.rglob("*.css")]
+    assert not [sheet for sheet in sheets if "url(http" in sheet or "@import" in sheet]
+
+
+def test_every_picture_is_told_in_words(site, pages):
+    silent = {str(path.relative_to(site)): page.without_words for path, page in pages.items()}
+    assert not {name: found for name, found in silent.items() if found}
+
+
+def test_every_module_has_its_place_in_the_reference():
+    told = [
+        line.removeprefix("::: ")
+        for page in (ROOT / "docs" / "api").glob("*.md")
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if line.startswith("::: ")
+    ]
+    inner = {"apfex.plain", "apfex.engines"}  # rooms that promise nothing
+    assert sorted(told) == sorted(set(MODULES) - inner)
+
+
+def test_equations_are_there_without_a_script(site):
+    page = (site / "method.html").read_text(encoding="utf-8")
+    assert page.count("<math") >= 5
+    assert "arithmatex" not in page
+
+
+def test_words_of_the_glossary_lead_to_it(site):
+    page = (site / "choosing.html").read_text(encoding="utf-8")
+    assert 'class="term"' in page
+    assert page.count("glossary.html#gap") == 1
+
+
+def test_the_build_is_the_one_of_make_docs():
+    config = yaml.unsafe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert config["strict"]
+    assert "mkdocs build --strict" in (ROOT / "Makefile").read_text(encoding="utf-8")

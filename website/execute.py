@@ -1,0 +1,64 @@
+"""Execute the tutorials: every ``docs/tutorials/NAME.py`` becomes ``NAME.ipynb`` with its outputs.
+
+A tutorial is a script in the percent format that editors know: ``# %% [markdown]`` begins a cell of
+text, ``# %%`` one of code, and ``# %% alt="..."`` one whose picture needs words. ``python
+website/execute.py adult trees`` takes only these.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+TUTORIALS = Path(__file__).parents[1] / "docs" / "tutorials"
+START = re.compile(r'^# %%(?P<text> \[markdown\])?(?: alt="(?P<alt>[^"]*)")?$', flags=re.M)
+SETUP = "%config InlineBackend.figure_formats = ['png']"
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+def read_script(text: str) -> NotebookNode:
+    """The notebook of a script, without outputs."""
+    starts = list(START.finditer(text))
+    ends = [start.start() for start in starts[1:]] + [len(text)]
+    cells = []
+    for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        source = text[start.end() : end].strip()
+        if start["text"]:
+            source = re.sub(r"^# ?", "", source, flags=re.M)
+            cells.append(new_markdown_cell(source, id=f"cell-{place}"))
+        else:
+            metadata = {"alt": start["alt"]} if start["alt"] else {}
+            cells.append(new_code_cell(source, id=f"cell-{place}", metadata=metadata))
+    return new_notebook(cells=cells, metadata=METADATA)
+
+
+def execute(notebook: NotebookNode, folder: Path, timeout: int = 900) -> NotebookNode:
+    """Run all cells in a kernel of their own, whose working directory is ``folder``."""
+    client = NotebookClient(
+        notebook, timeout=timeout, resources={"metadata": {"path": str(folder)}}
+    )
+    client.execute()
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)  # when it ran: another run is no other notebook
+        for output in cell.get("outputs", []):
+            output.get("data", {}).pop("text/plain", None) if len(output.get("data", {})) > 1 else 0
+    return notebook
+
+
+if __name__ == "__main__":
+    from tempfile import TemporaryDirectory
+
+    for script in sorted(TUTORIALS.glob("*.py")):
+        if sys.argv[1:] and script.stem not in sys.argv[1:]:
+            continue
+        with TemporaryDirectory() as folder:
+            done = execute(read_script(script.read_text(encoding="utf-8")), Path(folder))
+        nbformat.write(done, script.with_suffix(".ipynb"))
+        print(script.stem)
