@@ -40,7 +40,7 @@ def is_refusal(error: Exception) -> bool:
     """Whether it is a sentence, which this package has said itself."""
     said = str(error)
     last = traceback.extract_tb(error.__traceback__)[-1].filename
-    is_ours = last.startswith(_OURS) or isinstance(error, OSError) and last.endswith("images.py")
+    is_ours = last.startswith(_OURS) or (isinstance(error, OSError) and last.endswith("images.py"))
     return isinstance(error, _REFUSALS) and is_ours and said.count(" ") >= 3
 
 

@@ -88,7 +88,7 @@ def edit(draw: Callable, value: Any) -> Any:
     elif kind == "drop":
         del above[key]
     elif kind == "new" and isinstance(above, dict):
-        above[draw(st.sampled_from(["is", "value", "id", "a\"b", "\u00e9", "num_nodes"]))] = part
+        above[draw(st.sampled_from(["is", "value", "id", 'a"b', "\u00e9", "num_nodes"]))] = part
     else:
         above[key] = copy.deepcopy(draw(st.sampled_from(ODD)))
     return value

@@ -63,7 +63,7 @@ def _people() -> Any:
 def _use_run(folder: Path) -> None:
     from tests.people import people
 
-    from apfex import load_run
+    from apfex.runs import load_run
 
     run = load_run(folder)
     repr(run)
