@@ -1,6 +1,7 @@
 """No forged tree reaches XGBoost: it would follow numbers out of its memory."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -140,12 +141,11 @@ def test_what_xgboost_reads_otherwise_than_python_never_reaches_it(monkeypatch, 
         xgboost.Booster, "load_model", lambda self, data: seen.append(data) or load(self, data)
     )
     data = PLAIN.replace(b" ", b"").replace(found, put, 1)
-    try:
+    trees = None
+    with suppress(ValueError):
         trees = Trees.from_json(data)
-    except ValueError as error:
-        assert "data must be a booster in XGBoost's JSON" in str(error)
-        assert not seen
-    else:  # read as Python reads it, and so written for XGBoost
+    assert bool(seen) == (trees is not None)
+    if trees is not None:  # read as Python reads it, and so written for XGBoost
         assert b"\\u" not in seen[0]
         rows = torch.from_numpy(CODES)
         assert trees(rows).equal(Trees.from_json(PLAIN)(rows))

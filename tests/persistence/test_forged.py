@@ -76,7 +76,7 @@ def test_a_time_zone_reads_no_file(tmp_path, form):
         {"is": "timestamp", "value": [moment, name]},
         {"is": "index", "value": [f"datetime64[ns, {name}]", [moment]]},
     ):
-        with pytest.raises(ValueError, match="no time zone|no type of an index"):
+        with pytest.raises(ValueError, match=r"no time zone|no type of an index"):
             unpack(forged)
 
 
