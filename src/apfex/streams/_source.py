@@ -116,6 +116,7 @@ def is_path(source: Any) -> bool:
 
 def open_files(source: Any) -> Stream:
     """Open Parquet or Arrow files: a path, a folder, a pattern, or a list of paths."""
+    import pyarrow as pa
     import pyarrow.dataset as ds
 
     paths = paths_of(source)
@@ -126,7 +127,7 @@ def open_files(source: Any) -> Stream:
         partitions = {"partitioning": "hive", "partition_base_dir": base}
     try:
         dataset = ds.dataset([str(path) for path in paths], format=form, **partitions)
-    except (OSError, ValueError, LookupError, MemoryError) as error:  # those of pyarrow
+    except (pa.ArrowException, OSError, ValueError, LookupError, MemoryError) as error:
         said = next(iter(str(error).splitlines()), "")
         raise ValueError(f"X must be files of {form}, got one that cannot be read: {said}") from (
             error
