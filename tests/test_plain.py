@@ -1,6 +1,7 @@
 """Plain values: nothing that a terminal obeys, nothing that JSON has no word for."""
 
 import json
+import re
 import subprocess
 import sys
 from decimal import Decimal
@@ -11,14 +12,44 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apfex.plain import jsonable, printable, told_apart
+from apfex.plain import jsonable, printable, read_strict_json, told_apart
+
+SIGNS = st.text(st.one_of(st.characters(), st.sampled_from("a ❤👩東क\ufe0f\u200d\u200c\U000e0100")))
 
 
-@given(st.text())
+@given(SIGNS)
 def test_what_is_shown_is_printable_and_nothing_else_changes(text):
     shown = printable(text)
-    assert shown.replace("\u200d", "").isprintable()
-    assert shown == text or not text.replace("\u200d", "").isprintable()
+    used = "\u200c\u200d"  # after signs that they join
+    assert shown.replace(used[0], "").replace(used[1], "").isprintable()
+    assert shown == text or not text.isprintable() or re.search(INVISIBLE, text)
+    assert printable(shown) == shown
+
+
+INVISIBLE = (
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U000e0100-\U000e01ef]"
+)
+
+
+@pytest.mark.parametrize(
+    "mark",
+    "\u00ad\u061c\u200b\u200e\u202e\u2066\u2060\u180e\ufeff\u00a0\u2003\u3000\u2028\x1b\x7f\x9b"
+    "\ufff9\U000e0041\U000f0000\ud800\u034f\u115f\u3164\u2800\uffa0\ufe00\ufe0f\u200d\u200c\U000e0100",
+)
+def test_two_names_that_look_alike_are_told_apart(mark):
+    """Whatever nothing is drawn for, by its category in Unicode or by itself."""
+    for name in (f"Zea{mark}lot", f"{mark}Zealot", f"Zealot{mark}", f"Zealot{mark}{mark}"):
+        assert ascii(mark)[1:-1] in printable(name)
+        assert mark not in printable(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["👩🏽\u200d🚀", "❤\ufe0f", "❤\ufe0f\u200d🔥", "می\u200cروم", "क्\u200dष", "葛\U000e0100"],
+)
+def test_joiners_stay_where_a_script_has_them(name):
+    assert printable(name) == name
 
 
 def test_long_names_are_cut_and_emoji_are_whole():
@@ -66,3 +97,36 @@ def test_names_that_would_be_cut_alike_stay_whole():
     assert shown["region of the north"] == "region of the north"
     assert shown["a region of nothing else"] == "a region of…"
     assert told_apart(names, None)["a region of nothing else"] == "a region of nothing else"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"a": 1, "a": 2}', "the name 'a' occurs twice"),
+        (r'{"a": 1, "\u0061": 2}', "the name 'a' occurs twice"),
+        ("[1e999]", "1e999 is beyond all numbers"),
+        ("[NaN]", "NaN is no number"),
+        ("[" * 65 + "]" * 65, "nested deeper than 64 levels"),
+        ('{"a":' * 10**5, "nested deeper"),
+        ('{"a": "[[[' + "[" * 100 + "}", "Unterminated string"),
+        ('{"' + r"\"" * 10**6, "Unterminated string"),
+        (b"\xff\xfe1\x00", "codec can't decode"),
+        ("9" * 5_000, "digits"),
+    ],
+)
+def test_json_that_may_be_read_in_two_ways_or_takes_a_memory_is_refused(text, why):
+    with pytest.raises(ValueError, match=why):
+        read_strict_json(text)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=20,
+    )
+)
+def test_other_json_is_read_as_anybody_reads_it(value):
+    for is_ascii in (True, False):
+        text = json.dumps(value, ensure_ascii=is_ascii)
+        assert read_strict_json(text) == json.loads(text) == value

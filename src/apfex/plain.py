@@ -23,7 +23,8 @@ __all__: list[str] = []
 
 MOST_NESTED = 64
 """Levels of JSON within each other beyond which a file is refused; ours have a dozen."""
-_PARTS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+_PARTS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+"""Text, also one that does not end, and brackets."""
 _UNDRAWN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
     "\U000e0100-\U000e01ef]"

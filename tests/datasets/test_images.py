@@ -321,3 +321,15 @@ def test_the_example_runs(people, capsys):
     assert "Audit of 40 decisions" in printed
     with pytest.raises(SystemExit, match="folder must be there"):
         main([str(people / "nowhere")])
+
+
+def test_an_image_of_a_few_bytes_that_says_it_has_billions_of_pixels_is_refused(folder):
+    """It is told before room is made; so is another form under the name of an image."""
+    path = folder / "img_align_celeba" / "000001.jpg"
+    Image.new("1", (8_000, 8_000)).save(path, format="PNG")
+    assert path.stat().st_size < 2**16
+    with pytest.raises(OSError, match="it has 8,000 x 8,000 pixels"):
+        load_images(folder, size=8)[0]
+    Image.new("RGB", (18, 22)).save(path, format="EPS")  # Pillow would have Ghostscript read it
+    with pytest.raises(OSError, match="cannot be read as an image"):
+        load_images(folder, size=8)[0]

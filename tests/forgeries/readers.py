@@ -1,15 +1,43 @@
-"""Every reader of a file that somebody else may have written: whole files, and how they are used."""
+"""Every reader of files that somebody else may have written: whole ones, and how they are used."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from PIL import Image
+from sklearn.linear_model import LogisticRegression
+from tests.estimator.tables import FRESH
 from tests.forgeries import mutations as m
+from tests.people import people
+from tests.persistence.saved import (
+    NEW,
+    NEW_NUMBERS,
+    NUMBERS,
+    SENSITIVE,
+    Y,
+    fitted_case,
+    with_categories,
+)
 from tests.persistence.test_bundle import forge
+
+from apfex.auditing import Audit, audit_table
+from apfex.datasets import load_images
+from apfex.estimator import APFExClassifier, load
+from apfex.models import Trees
+from apfex.report import read_decision
+from apfex.runs import audit_file, load_audit, load_run
+from apfex.runs._streams import open_stream as open_rows
+from apfex.streams import open_stream
 
 Forge = Callable[[Callable, bytes], bytes]
 
@@ -23,48 +51,27 @@ class Reader:
     after: Callable[[Path], Any] = lambda _: None
 
 
-def _use_model(folder: Path) -> None:
-    from tests.persistence.saved import NEW
-
-    _decide(folder, NEW)
-
-
-def _use_numbers(folder: Path) -> None:
-    from tests.persistence.saved import NEW_NUMBERS
-
-    _decide(folder, NEW_NUMBERS)
-
-
-def _use_categories(folder: Path) -> None:
-    from tests.persistence.saved import NEW, with_categories
-
-    _decide(folder, with_categories(NEW))
-
-
-def _decide(folder: Path, rows: Any) -> None:
-    from apfex.estimator import load
-
+def _use_model(folder: Path, rows: Any = NEW) -> None:
     clf = load(folder)
-    people = {"sensitive_features": _people()} if clf.fitted_.groups is not None else {}
+    groups = FRESH.sensitive.head(150) if clf.fitted_.groups is not None else None
+    given = {} if groups is None else {"sensitive_features": groups}
     for place in range(min(3, len(clf.front_))):
         point = clf.at(place)
-        point.predict(rows, **people)
-        point.predict_proba(rows, **people)
+        point.predict(rows, **given)
+        point.predict_proba(rows, **given)
     repr(clf.front_)
     clf.front_.to_frame()
 
 
-def _people() -> Any:
-    from tests.estimator.tables import FRESH
+def _use_numbers(folder: Path) -> None:
+    _use_model(folder, NEW_NUMBERS)
 
-    return FRESH.sensitive.head(150)
+
+def _use_categories(folder: Path) -> None:
+    _use_model(folder, with_categories(NEW))
 
 
 def _use_run(folder: Path) -> None:
-    from tests.people import people
-
-    from apfex import load_run
-
     run = load_run(folder)
     repr(run)
     run.report(folder / "again.html")
@@ -73,22 +80,16 @@ def _use_run(folder: Path) -> None:
 
 
 def _use_audit(folder: Path) -> None:
-    from apfex.auditing import Audit
-
     found = Audit.from_json((folder / "audit.json").read_text(errors="surrogateescape"))
     found.to_markdown()
     str(found)
 
 
 def _use_audit_run(folder: Path) -> None:
-    from apfex.runs import load_audit
-
     load_audit(folder).report(folder / "again.html")
 
 
 def _use_decision(folder: Path) -> None:
-    from apfex.report import read_decision
-
     read_decision(folder / "decision.json", n_points=3, sha256="a")
 
 
@@ -105,9 +106,7 @@ def _use_table(name: str) -> Callable[[Path], None]:
 
 def _use_rows(name: str) -> Callable[[Path], None]:
     def use(folder: Path) -> None:
-        from apfex.runs._streams import open_stream
-
-        stream = open_stream(folder / name)
+        stream = open_rows(folder / name)
         for batch in stream.batches(10):
             batch.rows.to_pandas()
 
@@ -116,8 +115,6 @@ def _use_rows(name: str) -> Callable[[Path], None]:
 
 def _use_stream(name: str) -> Callable[[Path], None]:
     def use(folder: Path) -> None:
-        from apfex.streams import open_stream
-
         stream = open_stream(str(folder / name), folder)
         for frame in stream.frames(stream.columns, 10):
             frame.describe()
@@ -127,20 +124,35 @@ def _use_stream(name: str) -> Callable[[Path], None]:
 
 def _use_engine(name: str) -> Callable[[Path], None]:
     def use(folder: Path) -> None:
-        from apfex.auditing import audit_table
-
         audit_table(str(folder / name), prediction="decided", sensitive=["sex"], criteria="dp")
 
     return use
 
 
 def _use_images(folder: Path) -> None:
-    from apfex.datasets import load_images
-
     for part in (None, "train"):
         images = load_images(folder, size=16, part=part)
         for place in range(len(images)):
             images[place]
+
+
+def _use_arrays(folder: Path) -> None:
+    """What XGBoost takes must say what plain arrays say, whose places Python checks."""
+
+    data = (folder / "trees-0.json").read_bytes()
+    try:
+        trees = Trees.from_json(data)
+    except ValueError:
+        return
+    arrays = trees.to_arrays()
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(200, arrays.n_features)).astype(np.float32)
+    types = json.loads(data)["learner"]["feature_types"]
+    codes = [place for place, kind in enumerate(types) if kind == "c"]
+    rows[:, codes] = rng.integers(0, 6, (200, len(codes)))
+    found = trees(torch.from_numpy(rows)).numpy()
+    if not np.allclose(found, arrays.margins(rows), atol=1e-3):
+        raise AssertionError("XGBoost followed other trees than those that were checked")
 
 
 def _resign(folder: Path) -> None:
@@ -163,6 +175,7 @@ READERS = {
     "category trees": Reader(
         _use_categories, {"trees-0.json": m.forge_json, "trees-1.json": m.forge_json}, _resign
     ),
+    "tree arrays": Reader(_use_arrays, {"trees-0.json": m.forge_places}),
     "classifier": Reader(
         _use_numbers, {"model-0.skops": m.forge_zip, "content.json": m.forge_json}, _resign
     ),
@@ -194,62 +207,65 @@ READERS = {
         },
     ),
 }
-"""By name: a model folder of each kind, run folders, audits, decisions, tables, archives, images."""
+"""By name: model folders of each kind, run folders, audits, decisions, tables, archives, images."""
 
 
-def prepare(folder: Path, run: Path) -> None:
-    """Write what is whole, a folder for each reader, by the names above."""
-    _write_models(folder)
-    _write_run(folder, run)
-    _write_tables(folder)
-    _write_images(folder / "images")
+def prepare(folder: Path, run: Path, names: Iterable[str] = tuple(READERS)) -> None:
+    """Write what is whole, a folder for each reader; a run is taken from elsewhere."""
+    for name in names:
+        place = folder / name
+        file = next(iter(READERS[name].forges))
+        if file.startswith("t."):
+            place.mkdir(parents=True)
+            _write_table(place / file)
+        elif name in _CASES:
+            _write_model(place, _CASES[name])
+        else:
+            _write_other(place, name, run)
 
 
-def _write_models(folder: Path) -> None:
-    import shutil
+_CASES = {
+    "rules": "rules",
+    "manifest": "rules",
+    "group rules": "group thresholds",
+    "members": "linear members",
+    "trees": "trees with gaps in the table",
+    "category trees": "own trees",
+    "tree arrays": "own trees",
+}
 
-    from sklearn.linear_model import LogisticRegression
-    from tests.persistence.saved import NUMBERS, SENSITIVE, Y, fitted_case
 
-    from apfex.estimator import APFExClassifier
+def _write_model(folder: Path, case: str) -> None:
+    fitted_case(case)[0].save(folder)
 
-    cases = {
-        "rules": "rules",
-        "group rules": "group thresholds",
-        "members": "linear members",
-        "trees": "trees with gaps in the table",
-        "category trees": "own trees",
-    }
-    for name, case in cases.items():
-        fitted_case(case)[0].save(folder / name)
+
+def _write_other(folder: Path, name: str, run: Path) -> None:
+    if name == "run":
+        shutil.copytree(run, folder)
+    elif name == "audit run":
+        given: dict = {"prediction": "decided", "sensitive": "sex,town", "label": "label"}
+        audit_file(_table(), **given).save(folder)
+    elif name == "audit":
+        folder.mkdir(parents=True)
+        shutil.copy(run / "audit.json", folder)
+    elif name == "decision":
+        folder.mkdir(parents=True)
+        signed = {"kind": "apfex.decision", "schema_version": 1, "point": 1, "name": "A"}
+        text = {**signed, "reason": "B", "date": "2024-01-02", "data_sha256": "a", "run_id": "b"}
+        (folder / "decision.json").write_text(json.dumps(text))
+    elif name == "classifier":
+        _write_classifier(folder)
+    else:
+        _write_images(folder)
+
+
+def _write_classifier(folder: Path) -> None:
     given = {"max_gap": 1.0, "init": LogisticRegression().fit(NUMBERS, Y), "random_state": 0}
     clf = APFExClassifier(**given, n_points=4)
-    clf.fit(NUMBERS, Y, sensitive_features=SENSITIVE).save(folder / "classifier")
-    shutil.copytree(folder / "rules", folder / "manifest")
+    clf.fit(NUMBERS, Y, sensitive_features=SENSITIVE).save(folder)
 
 
-def _write_run(folder: Path, run: Path) -> None:
-    import shutil
-
-    from apfex.runs import audit_file
-
-    shutil.copytree(run, folder / "run")
-    table = _table()
-    audit_file(table, prediction="decided", sensitive="sex,town", label="label").save(
-        folder / "audit run"
-    )
-    (folder / "audit").mkdir()
-    shutil.copy(run / "audit.json", folder / "audit")
-    (folder / "decision").mkdir()
-    signed = {"kind": "apfex.decision", "schema_version": 1, "point": 1, "name": "A", "reason": "B"}
-    text = json.dumps({**signed, "date": "2024-01-02", "data_sha256": "a", "run_id": "b"})
-    (folder / "decision" / "decision.json").write_text(text)
-
-
-def _table() -> Any:
-    import numpy as np
-    import pandas as pd
-
+def _table() -> pd.DataFrame:
     rng = np.random.default_rng(0)
     return pd.DataFrame(
         {
@@ -264,32 +280,21 @@ def _table() -> Any:
     )
 
 
-def _write_tables(folder: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+def _write_table(path: Path) -> None:
     table = _table()
     arrow = pa.Table.from_pandas(table.astype({"sex": "category"}), preserve_index=False)
-    for name, reader in READERS.items():
-        file = next(iter(reader.forges))
-        if not file.startswith("t."):
-            continue
-        path = folder / name / file
-        path.parent.mkdir()
-        if file.endswith((".csv", ".gz")):
-            table.to_csv(path, index=False)
-        elif file.endswith(".xlsx"):
-            table.to_excel(path, index=False)
-        elif file.endswith(".parquet"):
-            pq.write_table(arrow, path, row_group_size=25)
-        else:
-            with pa.ipc.new_file(pa.OSFile(str(path), "wb"), arrow.schema) as writer:
-                writer.write_table(arrow, 25)
+    if path.suffix in (".csv", ".gz"):
+        table.to_csv(path, index=False)
+    elif path.suffix == ".xlsx":
+        table.to_excel(path, index=False)
+    elif path.suffix == ".parquet":
+        pq.write_table(arrow, path, row_group_size=25)
+    else:
+        with pa.ipc.new_file(pa.OSFile(str(path), "wb"), arrow.schema) as writer:
+            writer.write_table(arrow, 25)
 
 
 def _write_images(folder: Path) -> None:
-    from PIL import Image
-
     (folder / "img_align_celeba").mkdir(parents=True)
     for name in ("1.jpg", "2.png"):
         Image.new("RGB", (60, 80), (10, 200, 90)).save(folder / "img_align_celeba" / name)

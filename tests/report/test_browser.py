@@ -1,6 +1,7 @@
 """The page in a real browser: it does what it says, and nothing that its data say."""
 
 import json
+import unicodedata
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 from tests.report.conftest import HOSTILE, make_history, make_people
 
 from apfex import audit
+from apfex.plain import printable
 from apfex.report import write_audit_page, write_front_page
 
 
@@ -164,6 +166,48 @@ def test_names_from_data_are_only_text(open_page, name, request):
     long = page.locator("#heat tbody .name", has_text="nnnn").first
     assert long.get_attribute("title") == HOSTILE[-1]
     assert long.bounding_box()["width"] < 200
+
+
+@pytest.mark.parametrize("part", ["title", "name", "level", "source"])
+def test_no_mark_of_a_name_is_obeyed_or_hidden(browser, tmp_path, part):
+    """One that turns the direction, and ones that nobody sees."""
+    odd = "in\u00advoice\u202egnp\u061c.csv"
+    given = {"title": f"Audit of {odd}"} if part == "title" else {}
+    given |= {"source": odd} if part == "source" else {}
+    name, level = (odd if part == one else one for one in ("name", "level"))
+    found = audit(None, [0, 1] * 200, sensitive_features={name: ["a", level] * 200}, criteria="dp")
+    page = browser.new_page()
+    page.goto(write_audit_page(found, tmp_path / "audit.html", **given).as_uri())
+    text = page.evaluate(
+        """() => {
+          document.querySelectorAll("script").forEach((one) => one.remove());
+          return document.documentElement.textContent + document.title;
+        }"""
+    )
+    for mark in "\u00ad\u202e\u061c":
+        assert mark not in text
+    assert r"in\xadvoice\u202egnp\u061c.csv" in text
+    page.close()
+
+
+def test_pages_and_terminals_show_names_by_one_rule(open_page, audit_page):
+    page, before = (
+        open_page(audit_page),
+        ("a", "\u2764", "\u2764\ufe0f", "\u0915", "\u6771", "\u1820"),
+    )
+    known = [
+        chr(code)
+        for code in range(0x110000)
+        if unicodedata.category(chr(code)) != "Cn" and not 0xD800 <= code < 0xE000
+    ]
+    signs = [mark for mark in known if unicodedata.category(mark) not in ("Co", "Lo", "So")]
+    signs += ["\u115f", "\u1160", "\u3164", "\uffa0", "\u2800", "\ue000", "\U000f0000", "é"]
+    for start in before:
+        names = [f"{start}{mark}b" for mark in signs]
+        shown = page.evaluate("(names) => names.map(visible)", names)
+        assert [
+            pair for pair in zip(shown, map(printable, names), strict=True) if len({*pair}) > 1
+        ] == []
 
 
 def test_the_policy_is_at_work(browser, report):

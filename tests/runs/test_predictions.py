@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 import pandas as pd
 import pyarrow as pa
@@ -13,6 +14,7 @@ from tests.people import people
 
 from apfex.runs import load_run
 from apfex.runs._tables import open_table
+from apfex.runs._writers import CsvWriter
 
 
 def rows_with(**columns):
@@ -33,6 +35,15 @@ def is_number(text):
 CELLS = st.text(st.sampled_from("=+-@\t\rab'\"1.,;| \n[é👩"), max_size=6)
 
 
+READINGS = (",", ";", "\t", "|")
+"""What parts cells on one computer or another."""
+
+
+def runs(cell):
+    """Whether a spreadsheet would take a cell for a formula."""
+    return cell[:1] in tuple("=+-@\t\r\n") and cell != "" and not is_number(cell)
+
+
 @settings(deadline=None, max_examples=60)
 @given(rows=st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=8))
 def test_no_cell_of_a_csv_runs_and_all_others_stay(finished, rows):
@@ -42,12 +53,42 @@ def test_no_cell_of_a_csv_runs_and_all_others_stay(finished, rows):
     cells = [*frame.columns, *(cell for row in rows for cell in row)]
     count = 0
     for before, after in zip(cells, (cell for row in written for cell in row), strict=True):
-        if before[:1] in tuple("=+-@\t\r\n") and before and not is_number(before):
-            assert after == f"'{before}"
-            count += 1
-        else:
+        assert not runs(after)
+        # nothing is lost: apostrophes alone are added, and only where a formula would begin
+        places = [place for place, mark in enumerate(after) if mark == "'"]
+        assert re.sub("'", "", after) == re.sub("'", "", before)
+        assert len(places) >= before.count("'")
+        if not runs(before) and not re.search(r"[;|\t\r\n][\" ]*[=+\-@\t\r\n]", before):
             assert after == before
+        count += after != before
     assert done.cells_made_safe == count
+
+
+@settings(deadline=None, max_examples=60)
+@given(rows=st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=4))
+@pytest.mark.parametrize("own", [",", "\t"])
+def test_no_cell_runs_where_others_part_cells_otherwise(own, rows):
+    stream = io.StringIO()
+    table = pa.table({"x": ["x"] * len(rows), "a": [a for a, _ in rows], "b": [b for _, b in rows]})
+    CsvWriter(stream, own).write(table, {})
+    for line in re.split(r"[\r\n]", stream.getvalue()):
+        for separator in READINGS:
+            if separator == own:  # text with it is quoted
+                continue
+            for cell in line.split(separator)[1:]:
+                assert not runs(cell.split(own)[0].strip('" '))
+
+
+def test_what_begins_a_formula_in_the_middle_of_a_cell_is_stopped():
+    stream = io.StringIO()
+    cells = ["a;=1+1", 'a;"=1+1', "a\n=1", "a|@x", "\uff1d1+1", "a;-5;b", "a - b", "a, =b"]
+    changed = CsvWriter(stream, ",").write(pa.table({"a;=1": cells}), {})
+    found = [row[0] for row in csv.reader(io.StringIO(stream.getvalue()))]
+    assert found == [
+        *("a;'=1", "a;'=1+1", "a;\"'=1+1", "a\n'=1", "a|'@x", "'\uff1d1+1", "a;-5;b"),
+        *("a - b", "a, =b"),
+    ]
+    assert changed == 6
 
 
 def test_numbers_are_no_formulas(finished, tmp_path):

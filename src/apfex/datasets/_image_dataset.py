@@ -75,7 +75,7 @@ def _decode(path: Path, size: int) -> Tensor:
     from PIL import Image, ImageOps
 
     try:
-        with Image.open(path) as image:
+        with Image.open(path, formats=("JPEG", "PNG")) as image:  # others may call programs
             image.draft("RGB", (size, size))  # a JPEG is decoded no larger than needed
             if image.width * image.height > _MOST_PIXELS:
                 raise ValueError(f"it has {image.width:,} x {image.height:,} pixels")

@@ -117,6 +117,7 @@ def _model(bundle: Bundle, user_modules: UserModules, user_models: UserModels) -
     if content["encoder"]["is"] == "models":
         found = content["encoder"], classes, bundle.files, modules.__getitem__
         encoder = ModelEncoder(_tables(encoder), **models_from_dict(*found, user_models))
+        _check_models(encoder, features, len(classes))
     _check_columns(features, encoder)
     counted = _unpack(content["counted"])
     points: list[Point] = []
@@ -154,6 +155,8 @@ def _features(stored: Mapping[str, Any]) -> Features:
         raise CorruptModelError(f"it has {n!r} columns, not 1 to {_MOST_COLUMNS:,}")
     if names is not None and (not isinstance(names, np.ndarray) or names.shape != (n,)):
         raise CorruptModelError(f"it names {np.size(names)} columns and has {n}")
+    if names is not None and not all(isinstance(name, str) for name in names.tolist()):
+        raise CorruptModelError("it names columns by other things than text")
     if not isinstance(left_out, tuple) or len(left_out) > min(n, _MOST_LEFT_OUT):
         raise CorruptModelError(f"it leaves out {len(left_out)} of {n} columns")
     return Features(n, names, left_out)
@@ -292,6 +295,15 @@ def _check_columns(features: Features, encoder: Encoder) -> None:
     wanted = features.n - len(features.left_out)
     for width in encoder.n_columns - {wanted}:
         raise CorruptModelError(f"its encoder takes {width} columns, its features are {wanted}")
+
+
+def _check_models(encoder: ModelEncoder, features: Features, n_classes: int) -> None:
+    """Refuse models of the label that want other columns, or tell of other classes."""
+    names = encoder.names
+    if names is not None and (features.names is None or sorted(names) != sorted(features.inputs)):
+        raise CorruptModelError(f"its models of the label want the columns {names[:5]}")
+    if encoder.n_classes != n_classes or not encoder.models:
+        raise CorruptModelError(f"its models of the label know {encoder.n_classes} classes")
 
 
 def _check_scores(fitted: Fitted) -> None:

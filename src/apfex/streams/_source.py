@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -115,6 +116,7 @@ def is_path(source: Any) -> bool:
 
 def open_files(source: Any) -> Stream:
     """Open Parquet or Arrow files: a path, a folder, a pattern, or a list of paths."""
+    import pyarrow as pa
     import pyarrow.dataset as ds
 
     paths = paths_of(source)
@@ -125,7 +127,7 @@ def open_files(source: Any) -> Stream:
         partitions = {"partitioning": "hive", "partition_base_dir": base}
     try:
         dataset = ds.dataset([str(path) for path in paths], format=form, **partitions)
-    except (OSError, ValueError) as error:  # pyarrow's errors are of these kinds
+    except (pa.ArrowException, OSError, ValueError, LookupError, MemoryError) as error:
         said = next(iter(str(error).splitlines()), "")
         raise ValueError(f"X must be files of {form}, got one that cannot be read: {said}") from (
             error
@@ -139,8 +141,9 @@ def open_dataset(dataset: ds.Dataset, name: str = "the dataset") -> Stream:
 
     fragments = list(dataset.get_fragments())
     stored = [_schema(fragment) for fragment in fragments]
-    schemas = [without_dictionaries(schema) for schema in stored]
-    categories = set().union(*map(_categories, (dataset.schema, *stored)))
+    with _reading(name):
+        schemas = [without_dictionaries(schema) for schema in stored]
+        categories = set().union(*map(_categories, (dataset.schema, *stored)))
     for fragment, schema in zip(fragments, schemas, strict=True):
         _check_schema(schemas[0], schema, str(getattr(fragment, "path", name)), fragments[0])
     schema = pa.unify_schemas([without_dictionaries(dataset.schema), *schemas]).remove_metadata()
@@ -152,8 +155,9 @@ def open_dataset(dataset: ds.Dataset, name: str = "the dataset") -> Stream:
     def read(columns: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         wanted = pa.schema([schema.field(name) for name in columns])
         for fragment in fragments:
-            for batch in _read_fragment(fragment, wanted, rows):
-                yield frame_of(batch, categories)
+            with _reading(str(getattr(fragment, "path", name))):
+                for batch in _read_fragment(fragment, wanted, rows):
+                    yield frame_of(batch, categories)
 
     return Stream(name, tuple(schema.names), read)
 
@@ -197,13 +201,20 @@ def _with_partition(
 
 
 def _schema(fragment: Any) -> pa.Schema:
-    try:
+    with _reading(str(getattr(fragment, "path", "The stream"))):
         return fragment.physical_schema
-    except (OSError, ValueError) as error:
-        said = next(iter(str(error).splitlines()), "")
-        raise ValueError(
-            f"{getattr(fragment, 'path', 'The stream')} cannot be read: {said}"
-        ) from error
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """What Arrow says of a file that somebody damaged, or forged, in one sentence."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, MemoryError) as error:
+        said = next(iter(str(error).splitlines()), type(error).__name__)
+        raise ValueError(f"{path} cannot be read: {said[:200]}") from error
 
 
 def _check_schema(first: pa.Schema, found: pa.Schema, path: str, start: Any) -> None:
