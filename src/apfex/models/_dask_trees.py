@@ -54,9 +54,7 @@ class DaskTreeLearner:
         of_group: Sequence[Trees | None] = [None] * rows.n_folds
         if k > 1:
             group = _Target("group", k, c, [*types, "q" if c == 2 else "c"])
-            of_group = self._boost(
-                rows, group, self.settings.for_groups(), on_step, checkpoint
-            )
+            of_group = self._boost(rows, group, self.settings.for_groups(), on_step, checkpoint)
         else:
             for _ in range(rows.n_folds):
                 on_step()

@@ -149,9 +149,7 @@ class FolderCheckpoint:
 
     def part(self, name: str) -> FolderCheckpoint:
         """Return the same folder, where all names begin with this one."""
-        return FolderCheckpoint(
-            self.folder, self._manifest, self._remedy, f"{self._prefix}{name}-"
-        )
+        return FolderCheckpoint(self.folder, self._manifest, self._remedy, f"{self._prefix}{name}-")
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{self._prefix}{name}{_ENDING}"
