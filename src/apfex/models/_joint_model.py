@@ -9,8 +9,8 @@ from typing import Protocol, final
 import torch
 from torch import Tensor, nn
 
-from apfex.models._checkpoint import NOWHERE, Checkpoint
 from apfex.models._calibration import calibrate_joint, calibrate_out_of_fold
+from apfex.models._checkpoint import NOWHERE, Checkpoint
 from apfex.models._rows import JointRows, labels_of
 
 _MIXTURES = 11
