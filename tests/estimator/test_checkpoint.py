@@ -69,7 +69,7 @@ def fit(people, settings, checkpoint=None, **changed):
     return clf.fit(X, people.y, sensitive_features=sensitive, checkpoint=checkpoint)
 
 
-def contents(clf, people, folder):
+def contents(clf, folder):
     """All that is stored."""
     clf.save(folder)
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
@@ -94,7 +94,7 @@ def stop_after(writes, monkeypatch):
 )
 def test_a_fit_that_is_stopped_comes_out_the_same(people, kind, tmp_path, monkeypatch):
     settings, stops = KINDS[kind], 0
-    whole = contents(fit(people, settings), people, tmp_path / "whole")
+    whole = contents(fit(people, settings), tmp_path / "whole")
     for writes in (1, 2, 6):
         with monkeypatch.context() as patched, warnings.catch_warnings():
             stop_after(writes, patched)
@@ -105,9 +105,9 @@ def test_a_fit_that_is_stopped_comes_out_the_same(people, kind, tmp_path, monkey
                 stops += 1
     assert stops
     resumed = fit(people, settings, tmp_path / "checkpoint")
-    assert contents(resumed, people, tmp_path / "resumed") == whole
+    assert contents(resumed, tmp_path / "resumed") == whole
     again = fit(people, settings, tmp_path / "checkpoint")  # all of it is there
-    assert contents(again, people, tmp_path / "again") == whole
+    assert contents(again, tmp_path / "again") == whole
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +151,7 @@ def test_other_settings_are_refused_by_name(people, kept, changed, told):
         (lambda p: {"X": p.X.assign(noise_1=-p.X["noise_1"])}, "got other inputs"),
         (lambda p: {"y": 1 - p.y}, "labels"),
         (lambda p: {"sensitive_features": p.sensitive[["sex"]]}, "groups"),
-        (lambda p: {"sample_weight": np.arange(1.0, 161.0)}, "weights"),
+        (lambda _: {"sample_weight": np.arange(1.0, 161.0)}, "weights"),
         (lambda p: {"X": p.X[:150], "y": p.y[:150], "sensitive_features": p.sensitive[:150]},
          "got number of rows 128 instead of 120"),
     ],

@@ -84,8 +84,9 @@ def test_other_data_are_refused(table, stopped, tmp_path):
         run(other, stopped)
 
 
+@pytest.mark.slow
 def test_what_does_not_change_the_training_may_change(table, stopped):
-    run(table, stopped, threads=2, tolerance=0.2, confidence=0.9)
+    run(table, stopped, threads=1, tolerance=0.2, confidence=0.9)
     assert (stopped / "report.html").exists()
 
 
@@ -103,6 +104,7 @@ def test_a_run_that_fails_before_anything_is_finished_leaves_nothing(table, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_checkpoint_beside_a_whole_run_goes_with_the_next_run(table, stopped):
     """As after a kill between the two: the run has its name, and its checkpoint is still there."""
     checkpoint = stopped.with_name("run.checkpoint")
