@@ -23,6 +23,7 @@ def stopped(apfex, table, tmp_path, monkeypatch):
     assert said.code == 130
     assert "(Ctrl-C keeps the models)" in said.err
     assert f"apfex predict '{tmp_path / 'a run.incomplete'}' FILE" in said.err
+    assert f"is kept in {tmp_path / 'a run.checkpoint'}; the same command goes on" in said.err
     return tmp_path / "a run.incomplete"
 
 
@@ -49,15 +50,28 @@ def test_what_is_missing_is_said_in_a_sentence(apfex, stopped, command):
     assert f"apfex predict '{stopped}' FILE" in said.err
 
 
-def test_before_a_model_is_whole_nothing_is_kept_and_that_is_said(
+def test_before_anything_is_finished_nothing_is_kept_and_that_is_said(
     apfex, table, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(APFExClassifier, "fit", stop)
     said = apfex("explore", table, *COLUMNS, *TRAINING, "--out", tmp_path / "run")
     assert said.code == 130
-    assert "(Ctrl-C stops; nothing is kept)" in said.err
+    assert "(Ctrl-C stops; what is finished is kept)" in said.err
     assert "Warning: Not finished: nothing is kept." in said.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_same_command_goes_on_after_ctrl_c(apfex, stopped, table, finished):
+    out = stopped.with_name("a run")
+    words = ["explore", table, *COLUMNS, *TRAINING, "--out", out]
+    said = apfex(*words, "--seed", 1)
+    assert said.code == 2
+    assert "got --seed 0 instead of --seed 1; use the same settings, name another fold" in said.err
+    assert "(--out), or start anew (--fresh)." in said.err
+    said = apfex(*words)
+    assert f"Going on from {out}.checkpoint (--fresh starts anew)" in said.err
+    assert read_json(out / "run.json")["results"] == read_json(finished / "run.json")["results"]
+    assert sorted(path.name for path in out.parent.iterdir()) == ["a run", "a run.incomplete"]
 
 
 def test_a_record_of_before_says_nothing_of_it_and_is_whole(apfex, finished, tmp_path):

@@ -85,6 +85,54 @@ def test_a_worker_that_fails_stops_the_others(people):
     assert not (people / "two").exists()
 
 
+DIES = """
+import os, signal, sys
+from apfex.cli import main
+from apfex.persistence import _checkpoint as checkpoints
+
+checkpoints._SECONDS = checkpoints._TIMES = 0.0
+write, left = checkpoints.FolderCheckpoint.write, [int(sys.argv[1])]
+
+
+def counted(self, name, state):  # of the first worker, the only one that writes
+    write(self, name, state)
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+checkpoints.FolderCheckpoint.write = counted
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def test_a_run_that_a_worker_has_left_goes_on_with_another_number_of_them(people):
+    """Two processes, then one, then three; the first worker of two of them is killed."""
+    (people / "dies.py").write_text(DIES)
+    explore = ["explore", "people.csv", *OPTIONS, "--points", "4", "--threads", "1"]
+    assert run([sys.executable, "-m", "apfex", *explore, "--out", "whole"], people)[0] in (0, 1)
+    words = [*explore, "--out", "run"]
+    code, _, errors = run([*TORCHRUN, "dies.py", "20", *words], people)
+    assert code == 1
+    assert "SIGKILL" in errors  # torchrun says which worker was killed, and ends the other
+    assert not (people / "run").exists()
+    kept = people / "run.checkpoint" / "training.state"
+    first = kept.read_bytes()
+    code, _, errors = run([sys.executable, "dies.py", "20", *words], people)
+    assert code == -9
+    assert "Going on from" in errors
+    assert kept.read_bytes() != first
+    code, out, errors = run([*TORCHRUN[:-1], "3", "-m", "apfex", *words], people)
+    assert code in (0, 1), errors
+    assert out.count("Report") == 1
+    assert "Going on from" in errors
+    assert not (people / "run.checkpoint").exists()
+    one, other = (json.loads((people / n / "run.json").read_text()) for n in ("whole", "run"))
+    assert other["workers"] == 3
+    best = [min(p["error"] for p in record["results"]["points"]) for record in (one, other)]
+    assert abs(best[0] - best[1]) <= 0.02
+
+
 def test_the_loop_of_the_docs_runs_and_goes_on_with_another_number_of_workers(tmp_path):
     page = (ROOT / "docs" / "workers.md").read_text()
     (block,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)

@@ -14,6 +14,8 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -35,10 +37,8 @@ KINDS = {
     "explore": {},
 }
 MOST_IN_A_ROW = 4
-AFTER = 30
+AFTER = 300
 """Seconds after which a child that hangs is killed, and the test fails."""
-
-Moment = Callable[[], None]
 
 
 def at_call(number: int, rng: random.Random) -> None:
@@ -54,10 +54,8 @@ def at_call(number: int, rng: random.Random) -> None:
             how = rng.randrange(3)
             if how == 0:
                 size = os.fstat(descriptor).st_size
-                try:
+                with suppress(OSError):  # a folder
                     os.ftruncate(descriptor, rng.randrange(size + 1))
-                except OSError:  # a folder
-                    pass
             elif how == 1:
                 flush(descriptor)
             die()
@@ -99,6 +97,11 @@ def work(kind: str, place: Path, table: pd.DataFrame) -> None:
     clf = APFExClassifier(sensitive=sensitive, **(SMALL | KINDS[kind]))
     clf.fit(table.drop(columns="y"), table["y"], checkpoint=place / "checkpoint")
     clf.save(place / "model", overwrite=True)
+
+
+def doomed(when: Callable[[], None], run: Callable[[], None]) -> None:
+    when()
+    run()
 
 
 def forked(run: Callable[[], None]) -> bool:
@@ -153,12 +156,12 @@ def main(home: Path, kills: int, seed: int) -> None:
     rng = random.Random(seed)
     data = make_biased(n=240, random_state=0)
     table = data.X.assign(**data.sensitive, y=data.y)
-    checkpoints._SECONDS = checkpoints._TIMES = 0.0  # every epoch of these small trainings
+    checkpoints._SECONDS, checkpoints._TIMES = 0.02, 1.0  # these trainings are short
     wanted, took = {}, {}
     for kind in KINDS:
         place = home / f"whole-{kind}"
         started = time.monotonic()
-        assert forked(lambda: work(kind, place, table))
+        assert forked(partial(work, kind, place, table))
         took[kind], wanted[kind] = time.monotonic() - started, contents(kind, place)
     told = {"kills": 0, "inside writes": 0, "after a finished part": 0, "runs": 0}
     while told["kills"] < kills:
@@ -168,23 +171,17 @@ def main(home: Path, kills: int, seed: int) -> None:
             shutil.copytree(home / f"whole-{kind}" / "model", place / "model")
         for _ in range(MOST_IN_A_ROW):
             inside = rng.random() < 0.5
-            number, seconds, drawn = rng.randrange(1, 40), rng.random() * took[kind], rng.random()
-
-            def stopped() -> None:
-                if inside:
-                    at_call(number, random.Random(drawn))
-                else:
-                    at_time(seconds)
-                work(kind, place, table)
-
-            if forked(stopped):
+            when = partial(at_call, rng.randrange(1, 40), random.Random(rng.random()))
+            if not inside:
+                when = partial(at_time, rng.random() * took[kind])
+            if forked(partial(doomed, when, partial(work, kind, place, table))):
                 break
             told["kills"] += 1
             told["inside writes"] += inside
             told["after a finished part"] += n_finished(place) > 0
             is_whole(place)
         if not (place / "run").exists():
-            assert forked(lambda: work(kind, place, table))
+            assert forked(partial(work, kind, place, table))
         assert contents(kind, place) == wanted[kind], f"{kind} in {place} came out otherwise"
         left = [path.name for path in place.iterdir() if path.name.startswith(".")]
         assert not left, f"{left} is left in {place}"

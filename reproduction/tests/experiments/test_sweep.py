@@ -2,9 +2,11 @@
 
 import os
 import resource
+import select
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -366,6 +368,36 @@ def test_a_sweep_whose_process_is_ended_goes_on_where_it_was(n_jobs, end, tmp_pa
     assert [record for record in records if key_of(record) in kept] == [
         kept[key] for key in what.keys if key in kept
     ]
+
+
+def children_of(process: int) -> set[int]:
+    """Numbers of the processes that one has started, and they in turn."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended meanwhile
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == process:
+                found.add(int(stat.parent.name))
+    return found.union(*map(children_of, found))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_workers_of_a_sweep_that_is_killed_stop(tmp_path):
+    with start(tmp_path, 2) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline().startswith("always-0")
+        workers = [os.pidfd_open(child) for child in children_of(running.pid)]
+        assert len(workers) > 1
+        try:
+            running.kill()  # it alone, with a signal that nobody can answer
+            for worker in workers:
+                ended, _, _ = select.select([worker], [], [], 60)
+                assert ended, "a worker goes on without the process that it works for"
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
+            for worker in workers:
+                os.close(worker)
 
 
 @pytest.mark.slow

@@ -24,8 +24,8 @@ from apfex.persistence import (
 if TYPE_CHECKING:
     from apfex.estimator._classifier import APFExClassifier
 
-_WITHOUT_EFFECT = ("n_jobs", "random_state", "streaming", "verbose")
-"""On what comes out; the seed is compared as it is drawn."""
+_WITHOUT_EFFECT = ("n_jobs", "verbose")
+"""On what comes out."""
 
 
 @contextmanager

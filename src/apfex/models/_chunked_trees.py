@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, final
 
@@ -98,13 +98,13 @@ class ChunkedTreeLearner:
         self, rows: ChunkedRows, target: _Target, settings: TreeSettings
     ) -> Callable[[int], Grown]:
         """What grows the ensemble of a fold; rows are put into bins when the first one is grown."""
-        data, folds, weight = None, None, None
+
+        @cache
+        def in_bins() -> tuple[DMatrix, np.ndarray, np.ndarray]:
+            return self._in_bins(rows, target, settings)
 
         def learn(fold: int) -> Grown:
-            nonlocal data, folds, weight
-            if data is None:
-                data, folds = self._in_bins(rows, target, settings)
-                weight = data.get_weight()
+            data, folds, weight = in_bins()
             data.set_weight(np.where(folds == fold, np.float32(0), weight))
             others = self._held_out(rows, target, fold)
             return Grown(*fit_booster(settings, target.n_classes, data, others))
@@ -113,15 +113,15 @@ class ChunkedTreeLearner:
 
     def _in_bins(
         self, rows: ChunkedRows, target: _Target, settings: TreeSettings
-    ) -> tuple[DMatrix, np.ndarray]:
-        """All training rows in files of XGBoost, and the fold of each."""
+    ) -> tuple[DMatrix, np.ndarray, np.ndarray]:
+        """All training rows in files of XGBoost, and fold and weight of each."""
         data = xgboost.ExtMemQuantileDMatrix(
             _Pages(rows, target, self.folder / f"pages-{target.name}"),
             enable_categorical=True,
             nthread=settings.n_threads,
         )
         folds = np.concatenate([part.folds.to(torch.uint8).numpy() for part in _training(rows)])
-        return data, folds
+        return data, folds, np.asarray(data.get_weight())
 
     def _held_out(self, rows: ChunkedRows, target: _Target, fold: int) -> DMatrix:
         """Rows of a fold, as many as stop the growing, from those that rules are fitted by."""

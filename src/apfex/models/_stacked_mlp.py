@@ -130,7 +130,7 @@ class StackedMLP:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over parameters, in place."""
-        take_over(self, state["values"])
+        take_over(self.values(), state["values"])
 
     def train(self, mode: bool = True) -> None:
         """Do nothing: there is no dropout to switch."""
@@ -142,10 +142,10 @@ class StackedMLP:
         return self
 
 
-def take_over(population: Population, values: Sequence[Tensor]) -> None:
-    """Give a population the values of another one of the same shape, in place."""
-    for own, value in zip(population.values(), values, strict=True):
-        own.copy_(value)
+def take_over(own: Sequence[Tensor], given: Sequence[Tensor]) -> None:
+    """Give tensors the values of others of the same shapes, in place."""
+    for tensor, value in zip(own, given, strict=True):
+        tensor.copy_(value)
 
 
 def _start(widths: Sequence[int], seed: int) -> list[_Layer]:

@@ -146,7 +146,7 @@ class StackedModules:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what :meth:`state_dict` has returned, in place."""
-        take_over(self, state["values"])
+        take_over(self.values(), state["values"])
         self._is_stacked.update(state["stacked"])
 
     def train(self, mode: bool = True) -> None:

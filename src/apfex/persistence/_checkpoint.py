@@ -380,7 +380,7 @@ def _digest(value: Any) -> Any:
     for part in [value] if isinstance(value, Tensor) else value:
         if isinstance(part, Tensor):
             digest.update(f"{part.dtype}{list(part.shape)}".encode())
-            digest.update(part.detach().cpu().contiguous().numpy())
+            digest.update(part.detach().cpu().contiguous().numpy().data)
         else:
             digest.update(str(_digest(part)).encode())
     return digest.hexdigest()

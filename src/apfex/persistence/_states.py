@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import torch
 from torch import Tensor, nn
@@ -39,8 +40,9 @@ def write_state(state: Any) -> bytes:
     >>> read_state(write_state({"epochs": 3, "rate": torch.tensor(0.5)}), Path("training"))
     {'epochs': 3, 'rate': tensor(0.5000)}
     """
-    writer, arrays = ModuleWriter(0, 0), {}
-    content = {"state": _plain(state, writer, arrays), "modules": writer.modules}
+    writer, tensors = ModuleWriter(0, 0), _TensorWriter()
+    content = {"state": _plain(state, writer, tensors), "modules": writer.modules}
+    arrays = tensors.arrays()
     arrays |= {f"m{name}": array for name, array in writer.arrays.items()}
     arrays |= {f"f{name}": _from_bytes(data) for name, data in writer.files.items()}
     arrays[_CONTENT] = _from_bytes(json.dumps(content, allow_nan=False).encode())
@@ -65,20 +67,40 @@ def _from_bytes(data: bytes) -> Tensor:
     return torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
 
-def _plain(part: Any, writer: ModuleWriter, arrays: dict[str, Tensor]) -> Any:
+@final
+class _TensorWriter:
+    """Puts tensors of one type one after the other: a history has thousands of a few numbers."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, list[Tensor]] = {}
+        self._ends: dict[str, int] = {}
+
+    def add(self, tensor: Tensor) -> list[Any]:
+        """Where it is: the name of its type, its first place, and its shape."""
+        kind = f"t{tensor.dtype}".replace("torch.", "")
+        start = self._ends.get(kind, 0)
+        self._parts.setdefault(kind, []).append(tensor.detach().cpu().reshape(-1))
+        self._ends[kind] = start + tensor.numel()
+        return [kind, start, list(tensor.shape)]
+
+    def arrays(self) -> dict[str, Tensor]:
+        """All of them, by the names of their types."""
+        return {kind: torch.cat(parts) for kind, parts in self._parts.items()}
+
+
+def _plain(part: Any, writer: ModuleWriter, tensors: _TensorWriter) -> Any:
     if isinstance(part, Tensor):
-        arrays[f"t{len(arrays)}"] = part
-        return {"is": "tensor", "value": f"t{len(arrays) - 1}"}
+        return {"is": "tensor", "value": tensors.add(part)}
     if isinstance(part, EstimatorModel):
         described = estimator_to_dict(part, writer)
         return {"is": "estimator", "value": [pack(described), part.n_classes]}
     if isinstance(part, nn.Module):
         return {"is": "module", "value": writer.add(part)}
     if isinstance(part, list | tuple):
-        parts = [_plain(one, writer, arrays) for one in part]
+        parts = [_plain(one, writer, tensors) for one in part]
         return parts if isinstance(part, list) else {"is": "tuple", "value": parts}
     if isinstance(part, Mapping):
-        pairs = [[pack(key), _plain(one, writer, arrays)] for key, one in part.items()]
+        pairs = [[pack(key), _plain(one, writer, tensors)] for key, one in part.items()]
         return {"is": "dict", "value": pairs}
     return pack(part, "state")
 
@@ -97,7 +119,9 @@ def _read(stored: Any, parts: _Parts) -> Any:
         return [_read(part, parts) for part in stored]
     kind = stored["is"] if isinstance(stored, dict) else None
     if kind == "tensor":
-        return parts.arrays[stored["value"]]
+        name, start, shape = stored["value"]
+        flat = parts.arrays[name].narrow(0, start, math.prod(shape))
+        return flat.clone().view(shape)  # at an address of its own, where sums round as before
     if kind == "module":
         return parts.modules[stored["value"]]
     if kind == "estimator":
