@@ -106,7 +106,6 @@ def test_activity_follows_the_measured_value():
         ({"soft": torch.zeros(()), "bound": float("nan")}, "bound must be finite"),
         ({"soft": torch.tensor(torch.nan), "bound": 0.1, "value": 0.5}, "soft must be finite"),
         ({"soft": torch.zeros(()), "bound": 0.1, "value": float("nan")}, "value must be finite"),
-        ({"soft": torch.zeros(()), "bound": None}, "bound must be finite, got None"),
         ({"soft": torch.zeros(()), "bound": 0.1, "gain": float("inf")}, "gain must be finite"),
         ({"soft": torch.zeros(()), "bound": 0.1, "margin": -1}, "margin must be at least 0"),
         ({"soft": torch.zeros(()), "bound": 0.1, "gain": 0}, "gain must be positive"),
@@ -115,3 +114,8 @@ def test_activity_follows_the_measured_value():
 def test_bad_constraints(arguments, message):
     with pytest.raises(ValueError, match=message):
         Constraint(**arguments)
+
+
+def test_a_bound_is_a_number():
+    with pytest.raises(TypeError, match=r"bound must be a number, got None"):
+        Constraint(torch.zeros(()), bound=None)  # pyright: ignore[reportArgumentType]

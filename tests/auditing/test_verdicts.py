@@ -29,6 +29,7 @@ COLUMNS = [
     "highest_rate",
     "groups_compared",
     "groups",
+    "rests_on",
 ]
 
 

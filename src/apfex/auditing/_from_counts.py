@@ -11,7 +11,7 @@ from apfex.arguments import as_names, require_kind
 from apfex.auditing._estimates import attribute_columns, rates_frame, shrunken_rates
 from apfex.auditing._result import Audit
 from apfex.auditing._settings import AuditSettings, check_size, groupings_of
-from apfex.auditing._summary import few_cases
+from apfex.auditing._summary import few_cases, rests_on
 from apfex.auditing._thresholds import threshold_gaps
 from apfex.auditing._verdicts import gaps_frame, tested_gap, with_fine_p_value
 from apfex.groups import grouping_name
@@ -81,8 +81,10 @@ def audit_counts(
     ]
     scores = [one.scores for one in grouped if one.scores is not None]
     tested = [with_fine_p_value(one, len(tested)) for one in tested]
+    gaps = gaps_frame(tested, settings.tolerance)
+    gaps["rests_on"] = pd.Series(rests_on(tested, settings.tolerance), dtype=object)
     return Audit(
-        gaps=gaps_frame(tested, settings.tolerance),
+        gaps=gaps,
         groups=pd.concat(frames, ignore_index=True),
         overall=pd.concat(overall, ignore_index=True),
         thresholds=threshold_gaps(scores, settings) if scores else None,
@@ -90,7 +92,7 @@ def audit_counts(
         notes=(
             *notes,
             *_notes(counts, settings, [table for table, _ in measured.values()]),
-            *few_cases(tested, settings.tolerance),
+            *few_cases(gaps),
         ),
         _counts=counts,
         _tested=tuple(tested),

@@ -17,6 +17,7 @@ from apfex.auditing._metrics import (
 )
 from apfex.auditing._result import Audit
 from apfex.auditing._strata import check_strata, gaps_within
+from apfex.auditing._summary import few_cases
 from apfex.groups import Groups
 from apfex.metrics import Inputs, Measure, read_measures
 
@@ -63,6 +64,6 @@ def with_parts(
         more["gaps_within"], small = gaps_within(
             data, strata, place, lambda part: audit_counts(part, settings).gaps
         )
-        notes += small
+        notes += [*small, *few_cases(more["gaps_within"])]
     more = {name: plain_frame(frame) for name, frame in more.items()}
     return replace(found, notes=tuple(notes), **more)

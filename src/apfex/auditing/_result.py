@@ -40,7 +40,8 @@ class Audit:
         A row per criterion and grouping: ``criterion``, ``by``, ``gap``, ``lower``, ``upper``,
         ``noise_floor``, ``p_value``, ``p_adjusted``, ``verdict``; the groups at its ends,
         ``lowest``, ``lowest_rate``, ``highest``, ``highest_rate``; ``groups_compared`` of
-        ``groups``.
+        ``groups``; ``rests_on``, the cases of a *violation* that rests on fewer than five, such
+        as "1 of 10 rows of sex=F", else None.
     groups : pandas.DataFrame
         A row per grouping, group and rate (and class, if there are more than two): ``by``,
         ``group``, a column for each attribute (missing where the grouping lacks it; ``group

@@ -151,11 +151,14 @@ def summarize(audit: Audit, tested: Sequence[Tested]) -> AuditSummary:
     names = ("verdict", "criterion", "by", "gap", "lower", "upper", "groups_compared", "groups")
     facts |= {name: row[name] for name in names}
     facts |= {"excess": row["gap"] - limit, "stratum": strata.name}
+    facts["few_cases"] = bool(row["rests_on"])
+    mind = f" Mind that this rests on {row['rests_on']}." if row["rests_on"] else ""
     first = (
         f"The gap exceeds the limit within strata: within {strata.name}, the "
         f"{what_differs(row['criterion'])} by {row['by']} differs by {_points(row['gap'])} points, "
         f"{_points(facts['excess'])} more than the limit of {100 * limit:g} points, and by at "
         f"least {_points(row['lower'])} with {100 * audit.settings.confidence:g}% confidence."
+        f"{mind}"
     )
     return AuditSummary(text=f"{first} {strata.count()} Over all strata: {text}", **facts)
 
@@ -168,19 +171,36 @@ def _place_of_worst(gaps: pd.DataFrame) -> int:
     return int(order.index.tolist()[0])
 
 
-def few_cases(tested: Sequence[Tested], limit: float) -> list[str]:
+def rests_on(tested: Sequence[Tested], limit: float) -> list[str | None]:
+    """Of each gap the cases that a violation rests on, where these are fewer than five."""
+    return [_surest(one).rests_on if one.interval.lower > limit else None for one in tested]
+
+
+def few_cases(gaps: pd.DataFrame) -> list[str]:
     """A note of the violations that rest on fewer than five cases."""
-    found = []
-    for one in tested:
-        if one.interval.lower > limit:
-            cases = _surest(one).rests_on
-            found += [f"{one.criterion} by {one.by} ({cases})"] if cases else []
+    few = gaps[gaps["rests_on"].notna()]
+    controls = _controls(few) if "count" in few else []
+    found = [
+        f"{row['criterion']} by {row['by']}{_within(row, controls)} ({row['rests_on']})"
+        for row in few.to_dict("records")
+    ]
     if not found:
         return []
     more = f" and {len(found) - _NOTED} more" if len(found) > _NOTED else ""
+    where = " within strata" if controls else ""
     return [
-        f"Violations that rest on fewer than {_FEW_CASES} cases: {'; '.join(found[:_NOTED])}{more}."
+        f"Violations{where} that rest on fewer than {_FEW_CASES} cases: "
+        f"{'; '.join(found[:_NOTED])}{more}."
     ]
+
+
+def _controls(within: pd.DataFrame) -> list[str]:
+    """Columns of the control features: those before the rows of a stratum."""
+    return list(within.columns[: list(within.columns).index("count")])
+
+
+def _within(row: Mapping[Any, Any], controls: Sequence[str]) -> str:
+    return " within " + ", ".join(f"{name}={row[name]}" for name in controls) if controls else ""
 
 
 @final
@@ -330,7 +350,7 @@ class _Strata:
 
     @staticmethod
     def of(within: pd.DataFrame) -> _Strata:
-        controls = list(within.columns[: list(within.columns).index("count")])
+        controls = _controls(within)
         parts: Any = within.groupby(controls, sort=False, dropna=False)["verdict"]
         said = [_about_stratum(set(verdicts)) for _, verdicts in parts]
         worst = worst_first(within).iloc[0].to_dict()

@@ -151,6 +151,7 @@ def caveats_of_verdicts(audit: Audit) -> list[Caveat]:
         text = (
             f"Violation: the gap in {title_of(name).lower()} surely exceeds the limit of "
             f"{audit.settings.tolerance:g}. It is {_interval(first)} by {first['by']}{also}."
+            f"{_resting(first)}"
         )
         found.append(_warning("violation", text, criterion=name, by=first["by"], gap=first["gap"]))
     return found
@@ -238,6 +239,11 @@ def caveats_of_notes(audit: Audit) -> list[Caveat]:
 
 def _warning(code: str, text: str, **data: Any) -> Caveat:
     return Caveat(code, "warning", text, data)
+
+
+def _resting(gap: Mapping[str, Any]) -> str:
+    """The cases of a violation that rests on few."""
+    return f" This rests on {gap['rests_on']}." if gap["rests_on"] else ""
 
 
 def _interval(gap: Mapping[str, Any]) -> str:

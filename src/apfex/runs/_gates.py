@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from apfex.arguments import as_names, require_kind
+from apfex.arguments import as_names
 from apfex.plain import printable
 from apfex.runs._errors import RunError, hint, unknown
 
@@ -116,6 +116,11 @@ class Corrected:
     p_values: pd.Series
 
 
+def _resting(row: Mapping[Any, Any]) -> str:
+    """The cases of a violation that rests on few."""
+    return f", resting on {printable(row['rests_on'])}" if row.get("rests_on") else ""
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class GateResult:
@@ -136,7 +141,7 @@ class GateResult:
         """What to tell the user."""
         found = [
             f"{row['criterion']} by {printable(row['by'])}: {row['gap']:.3f} "
-            f"({row['lower']:.3f} to {row['upper']:.3f})"
+            f"({row['lower']:.3f} to {row['upper']:.3f}){_resting(row)}"
             for row in self.holds.sort_values("gap", ascending=False).to_dict("records")
         ]
         found += [
@@ -199,9 +204,8 @@ def check_gates(
     >>> [result.hit for result in check_gates(result, ["dp_gap.lower > 0.1", "dp_gap > 0.5"])]
     [True, False]
     """
-    from apfex.auditing import Audit
-
-    require_kind("audit", audit, Audit, "an Audit, as from apfex.audit")
+    if not hasattr(audit, "gaps"):
+        raise TypeError(f"audit must be an Audit, as from apfex.audit, got {type(audit).__name__}.")
     given = [fail_on] if isinstance(fail_on, GateRule) else as_names("fail_on", fail_on)
     rules = [rule if isinstance(rule, GateRule) else read_rule(rule) for rule in given]
     corrected = _correct(audit, rules)
