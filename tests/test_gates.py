@@ -131,10 +131,10 @@ def test_both_hooks_are_the_same_command():
 
 def write_config(folder, hooks, rule):
     words = "decisions.csv, --prediction, approved, --sensitive, sex, --fail-on"
-    (folder / ".pre-commit-config.yaml").write_text(
-        f"repos:\n- repo: {hooks}\n  rev: {git(hooks, 'rev-parse', 'HEAD').strip()}\n  hooks:\n"
-        f"  - id: apfex-audit-installed\n    files: ^decisions\\.csv$\n    args: [{words}, {rule}]\n"
-    )
+    revision = git(hooks, "rev-parse", "HEAD").strip()
+    hook = f"id: apfex-audit-installed\n    files: ^decisions\\.csv$\n    args: [{words}, {rule}]"
+    text = f"repos:\n- repo: {hooks}\n  rev: {revision}\n  hooks:\n  - {hook}\n"
+    (folder / ".pre-commit-config.yaml").write_text(text)
     git(folder, "add", ".pre-commit-config.yaml")
 
 

@@ -60,6 +60,18 @@ def test_the_examples_of_the_audit_run_in_order(capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")  # of MLflow
+def test_the_examples_of_integrations_run_in_order(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    names = run(blocks_of("docs/integrations.md"))
+    written = {path.name for path in tmp_path.iterdir()}
+    assert {"front.png", "gaps.png", "front.html", "mlflow.db", "logs"} <= written
+    assert names["loaded"].predict(names["new"].X).equals(names["run"].predict(names["new"].X))
+    assert names["card"].startswith("---\nlicense")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "check"),
     [(0, "len(scores) == 3 and min(scores) > 0.5"), (1, "(decisions == data.y).mean() > 0.6")],

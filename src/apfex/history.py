@@ -87,6 +87,14 @@ class History:
             [0.2500, 1.0000]], dtype=torch.float64)
     """
 
+    n_objectives: int
+    window: int
+    members: tuple[int, ...]
+    trace: bool
+    device: torch.device
+    choice_names: tuple[str, ...]
+    step: int
+
     def __init__(
         self,
         n_objectives: int,

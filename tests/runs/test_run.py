@@ -108,8 +108,11 @@ def test_decisions_are_those_of_the_point_for_a_file_and_for_frames(finished, ta
     assert found["decision_margin"].tolist() == clf.decision_function(X).tolist()
     is_hired = found["prediction"] == "hired"
     assert (found["decision_margin"] > 0).tolist() == is_hired.tolist()
-    for rows in (table, str(table), pl.from_pandas(frame)):
+    for rows in (table, str(table)):
         assert run.predict(rows, point=1)["prediction"].tolist() == found["prediction"].tolist()
+    in_polars = run.predict(pl.from_pandas(frame), point=1)
+    assert isinstance(in_polars, pl.DataFrame)
+    assert in_polars.to_dict(as_series=False) == found.to_dict("list")
     with pytest.raises(RunError, match="point must be from 0 to") as caught:
         run.predict(frame, point=99)
     assert (caught.value.argument, caught.value.found) == ("point", 99)

@@ -39,6 +39,9 @@ class Screen:
     Written: table.md
     """
 
+    results: Console
+    asides: Console
+
     def __init__(self, as_json: bool = False) -> None:
         self.as_json = as_json
         self.results = _console(stderr=as_json)

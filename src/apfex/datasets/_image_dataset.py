@@ -39,6 +39,14 @@ class ImageDataset(Dataset[tuple[Tensor, int, int]]):
         Cells of the crossing of the sensitive attributes, for the n rows.
     """
 
+    folder: Path
+    names: NDArray[np.str_]
+    size: int
+    label: str
+    y: NDArray[np.int64]
+    sensitive: pd.DataFrame
+    groups: Groups
+
     def __init__(
         self,
         folder: Path,

@@ -62,6 +62,12 @@ class Front(Sequence[Point]):
     True
     """
 
+    by: str
+    favorable_label: Any
+    dtype: torch.dtype
+    constant_error: float
+    constant_label: Any
+
     def __init__(
         self,
         points: Sequence[Point],

@@ -30,6 +30,9 @@ class NotEstimableWarning(UserWarning):
     'NotEstimableWarning'
     """
 
+    left_out: tuple[tuple[str, tuple[str, ...]], ...]
+    n_rows: int | None
+
     def __init__(
         self,
         message: str,
@@ -49,6 +52,9 @@ class NotMeasurableError(ValueError):
     n_rows : int
         The rows that were looked at.
     """
+
+    criterion: str
+    n_rows: int
 
     def __init__(self, message: str, criterion: str, n_rows: int) -> None:
         super().__init__(message, criterion, n_rows)

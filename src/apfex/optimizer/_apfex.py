@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, Literal, final, get_args
 
@@ -145,6 +146,14 @@ class APFEx(torch.optim.Optimizer):
     >>> optimizer.history.n_windows
     3
     """
+
+    window: int
+    seed: int
+    trace: bool
+    floor: float
+    accumulate: bool
+    param_groups: list[dict[str, Any]]
+    state: defaultdict[Tensor, Any]
 
     _step_supports_amp_scaling = True
     """So a ``GradScaler`` leaves it to ``step`` to unscale the gradients, or to drop them."""

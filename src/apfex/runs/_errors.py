@@ -21,6 +21,10 @@ class _Message(Exception):
     proposed by keyword. ``hint("predict")`` is how to predict with the run in a folder.
     """
 
+    found: Any
+    suggestion: str | None
+    argument: str | None
+
     def __init__(
         self, text: str, *, found: Any = None, suggestion: str | None = None, **proposed: Any
     ) -> None:

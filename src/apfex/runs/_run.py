@@ -45,7 +45,6 @@ from apfex.runs._udf import RunUDF
 from apfex.runs._writers import open_writer
 
 if TYPE_CHECKING:
-    import pandas as pd
 
     from apfex.auditing import Audit
     from apfex.estimator import APFExClassifier
@@ -186,7 +185,7 @@ class Run:
         point: int | None = None,
         encoding: str | None = None,
         sheet: str | None = None,
-    ) -> pd.DataFrame:
+    ) -> Any:
         """Decide for new rows.
 
         Parameters
@@ -206,12 +205,13 @@ class Run:
 
         Returns
         -------
-        pandas.DataFrame
+        pandas.DataFrame, or polars.DataFrame where ``rows`` is one
             ``prediction``: the decision, in the words of the training table. ``probability``: how
             probable the positive label is by the model, calibrated, and the same at every point.
             ``decision_margin``: how far the decision is from the other one; above 0 the positive
-            label is decided, whatever its probability. The index is that of ``rows``.
+            label is decided, whatever its probability. The index of pandas is that of ``rows``.
         """
+        import narwhals as nw
         import pandas as pd
 
         decider = self._decider(point)
@@ -222,6 +222,8 @@ class Run:
             batches = stream.batches(stream.part_rows(None), [*decider.columns])
             found = [decider.decide_batch(batch, stream.decimal) for batch in batches]
         columns = {name: np.concatenate([part[name] for part in found]) for name in NAMES}
+        if nw.dependencies.is_polars_dataframe(rows):
+            return nw.from_dict(columns, backend="polars").to_native()
         index = rows.index if isinstance(rows, pd.DataFrame) else None
         return pd.DataFrame(columns, index=index)
 

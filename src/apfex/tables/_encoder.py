@@ -97,6 +97,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     ['q', 'c']
     """
 
+    plans_: tuple[Plan, ...]
+    dropped_: dict[str, str]
+    n_features_in_: int
+    feature_types_: list[str]
+    n_features_out_: int
+
     def __init__(
         self,
         *,
