@@ -44,7 +44,10 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
     "gradients": (["gradients.py"], ["test_gradients.py"]),
     "strategies": (["strategies"], ["strategies"]),
     "constraints": (["constraints.py"], ["test_constraints.py", "optimizer"]),
-    "history": (["history.py"], ["test_history.py", "optimizer/test_checkpoint.py", "strategies/test_switch.py"]),
+    "history": (
+        ["history.py"],
+        ["test_history.py", "optimizer/test_checkpoint.py", "strategies/test_switch.py"],
+    ),
     "optimizer": (["optimizer"], ["optimizer"]),
     "prices": (["models/_prices.py"], ["models/test_prices.py"]),
     "rule_search": (

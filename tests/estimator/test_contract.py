@@ -38,7 +38,6 @@ EXPECTED = {
             {"model": ("mlp", "boosting"), "epochs": 20, "n_estimators": 20}, marks=pytest.mark.slow
         ),
         pytest.param({"model": LogisticRegression()}, marks=pytest.mark.slow),
-        pytest.param({"scoring": "balanced_accuracy"}, marks=pytest.mark.slow),
     ],
     ids=[
         "quick",
@@ -49,7 +48,6 @@ EXPECTED = {
         "networks of their own",
         "mixture",
         "a user's model",
-        "scoring",
     ],
 )
 def test_it_passes_the_checks_of_scikit_learn(settings):
