@@ -40,7 +40,7 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
     "metrics": (["metrics"], ["metrics"]),
     "relaxations": (["relaxations.py"], ["test_relaxations.py"]),
     "objectives": (["objectives"], ["objectives"]),
-    "solvers": (["solvers"], ["solvers"]),
+    "solvers": (["solvers"], ["solvers", "strategies/test_many_gramians.py"]),
     "gradients": (["gradients.py"], ["test_gradients.py"]),
     "strategies": (["strategies"], ["strategies"]),
     "constraints": (["constraints.py"], ["test_constraints.py", "optimizer"]),
