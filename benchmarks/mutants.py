@@ -40,11 +40,14 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
     "metrics": (["metrics"], ["metrics"]),
     "relaxations": (["relaxations.py"], ["test_relaxations.py"]),
     "objectives": (["objectives"], ["objectives"]),
-    "solvers": (["solvers"], ["solvers"]),
+    "solvers": (["solvers"], ["solvers", "strategies/test_many_gramians.py"]),
     "gradients": (["gradients.py"], ["test_gradients.py"]),
     "strategies": (["strategies"], ["strategies"]),
     "constraints": (["constraints.py"], ["test_constraints.py", "optimizer"]),
-    "history": (["history.py"], ["test_history.py", "optimizer/test_checkpoint.py", "strategies"]),
+    "history": (
+        ["history.py"],
+        ["test_history.py", "optimizer/test_checkpoint.py", "strategies/test_switch.py"],
+    ),
     "optimizer": (["optimizer"], ["optimizer"]),
     "prices": (["models/_prices.py"], ["models/test_prices.py"]),
     "rule_search": (

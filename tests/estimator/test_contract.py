@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import check_estimator
 from tests.estimator.tables import DATA, FRESH, quick, shared
 
@@ -32,8 +33,22 @@ EXPECTED = {
         pytest.param(
             {"model": "boosting", "n_estimators": 20, "search": "inprocess"}, marks=pytest.mark.slow
         ),
+        pytest.param({"model": "mlp", "epochs": 20, "search": "inprocess"}, marks=pytest.mark.slow),
+        pytest.param(
+            {"model": ("mlp", "boosting"), "epochs": 20, "n_estimators": 20}, marks=pytest.mark.slow
+        ),
+        pytest.param({"model": LogisticRegression()}, marks=pytest.mark.slow),
     ],
-    ids=["quick", "default", "linear", "trees", "trees of their own"],
+    ids=[
+        "quick",
+        "default",
+        "linear",
+        "trees",
+        "trees of their own",
+        "networks of their own",
+        "mixture",
+        "a user's model",
+    ],
 )
 def test_it_passes_the_checks_of_scikit_learn(settings):
     results = check_estimator(

@@ -8,7 +8,13 @@ import pytest
 import torch
 from tests.strategies.test_contract import history_of
 
-from apfex.strategies import AdaptiveSwitch, Choice, StepView
+from apfex.strategies import (
+    AdaptiveSwitch,
+    AdaptiveWeighting,
+    Choice,
+    StepView,
+    read_strategies,
+)
 
 PCP, AW, PSS = Choice.PCP, Choice.AW, Choice.PSS
 ALIGNED = torch.tensor([[1.0, 0.5], [0.5, 1.0]], dtype=torch.float64)
@@ -129,3 +135,16 @@ def test_every_choice_is_that_of_the_settled_rule(patience):
         assert AdaptiveSwitch(patience=patience).choose(view) == expected, (losses, choices)
         seen.add(expected)
     assert seen == {PCP, AW, PSS}
+
+
+def test_defaults_are_the_settled_ones():
+    rule = AdaptiveSwitch()
+    assert (rule.tolerance, rule.patience, rule.small_gradient) == (1e-3, 5, 1e-3)
+    assert (rule.imbalance, rule.aligned, rule.order) == (2.0, 0.0, "weighting_first")
+
+
+def test_a_search_switches_at_a_pace_of_its_own():
+    (rule,) = read_strategies("switch")
+    assert isinstance(rule, AdaptiveSwitch)
+    assert isinstance(rule.weighting, AdaptiveWeighting)
+    assert (rule.weighting.rate, rule.patience) == (1.0, 1)
