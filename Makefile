@@ -25,7 +25,7 @@ reproduce-slice: $(STAMP)  ## a small part of the paper's experiments, for real
 	$(BIN)/apfex reproduce table2 --datasets heart,german --seeds 1 --out build/reproduction
 
 docs: $(STAMP)  ## the site, in build/site: open its index.html
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 tutorials: $(STAMP)  ## execute the tutorials anew: docs/tutorials/*.py to *.ipynb
 	$(BIN)/python website/execute.py

@@ -16,7 +16,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 TUTORIALS = Path(__file__).parents[1] / "docs" / "tutorials"
 START = re.compile(r'^# %%(?P<text> \[markdown\])?(?: alt="(?P<alt>[^"]*)")?$', flags=re.M)
-SETUP = "%config InlineBackend.figure_formats = ['png']"
+KERNEL_FILE = re.compile(r"\S*ipykernel_\d+/\d+\.py:\d+: ")
+"""The made-up file that a warning says it comes from."""
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -41,14 +42,15 @@ def read_script(text: str) -> NotebookNode:
 
 def execute(notebook: NotebookNode, folder: Path, timeout: int = 900) -> NotebookNode:
     """Run all cells in a kernel of their own, whose working directory is ``folder``."""
-    client = NotebookClient(
-        notebook, timeout=timeout, resources={"metadata": {"path": str(folder)}}
-    )
-    client.execute()
+    where = {"metadata": {"path": str(folder)}}
+    NotebookClient(notebook, timeout=timeout, resources=where).execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # when it ran: another run is no other notebook
         for output in cell.get("outputs", []):
-            output.get("data", {}).pop("text/plain", None) if len(output.get("data", {})) > 1 else 0
+            if "text" in output:
+                output["text"] = KERNEL_FILE.sub("", output["text"])
+            if len(output.get("data", {})) > 1:
+                output["data"].pop("text/plain", None)
     return notebook
 
 
