@@ -109,3 +109,19 @@ def test_notes_survive_the_trip():
     found = audit(None, decided, sensitive_features=table)
     assert "tpr left out" in found.notes[0]
     assert Audit.from_json(found.to_json()).notes == found.notes
+
+
+def test_names_that_would_fill_a_memory_are_refused():
+    """An attribute is in the name of each group: a megabyte of it, and 1,000 levels, are a few."""
+    sex = ["F", "M"] * 50
+    content = json.loads(audit(None, [0, 1] * 50, sensitive_features={"sex": sex}).to_json())
+    content["counts"]["attributes"] = ["x" * 10**6]
+    content["counts"] |= {"levels": [[*range(1_000)]], "cells": [[n] for n in range(1_000)]}
+    content["counts"]["rows"] = [[[0, 1, 1, 1]] * 1_000]
+    with pytest.raises(ValueError, match="names of at most 67,108,864 characters in all"):
+        Audit.from_json(json.dumps(content))
+    content["counts"]["attributes"] = [str(n) for n in range(5_000)]
+    content["counts"] |= {"levels": [["a"]] * 5_000, "cells": [[0] * 5_000]}
+    content["counts"]["rows"] = [[[0, 1, 1, 1]]]
+    with pytest.raises(ValueError, match="more than an audit can cross"):
+        Audit.from_json(json.dumps(content))

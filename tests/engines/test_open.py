@@ -252,3 +252,12 @@ def test_a_wrong_choice_of_rows_is_named(folder, where, message):
         where_of(open_engine_table(folder), where)
     with pytest.raises(TypeError, match="where must map columns to values"):
         where_of(open_engine_table(folder), "month = 5")
+
+
+def test_a_view_in_a_database_of_others_reads_no_file_of_this_machine(tmp_path):
+    (tmp_path / "mine.csv").write_text("sex,decided\nF,1\n")
+    path = tmp_path / "theirs.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(f"CREATE VIEW t AS SELECT * FROM read_csv('{tmp_path}/mine.csv')")
+    with pytest.raises(ValueError, match=r"theirs.duckdb \(t\) cannot be read: Permission Error"):
+        open_engine_table(path)

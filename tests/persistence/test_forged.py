@@ -147,7 +147,23 @@ def _odd_encoder(name: str, value: Any) -> Any:
     return change
 
 
+def _long_name(c: Any) -> None:
+    """A name of 100,000 characters in each of 10,000 inputs."""
+    encoder = json.loads(c["encoder"]["encoders"]["networks"])
+    column = next(one for one in encoder["columns"] if one["kind"] == "level")
+    column |= {"name": "x" * 10**5, "levels": [str(level) for level in range(10**4)]}
+    c["encoder"]["encoders"]["networks"] = json.dumps(encoder)
+
+
+def _shared_array(c: Any) -> None:
+    """A thousand rules, which scale the same array, each for itself."""
+    rule = next(one for one in c["modules"] if one["is"] == "rule")
+    c["modules"] += [rule] * 1_000
+
+
 CONTENTS = {
+    "a long name in many inputs": _long_name,
+    "an array of a thousand parts": _shared_array,
     "a layer that nobody uses": _unused_layer,
     "sixty doubled sequences": _doubled,
     "three thousand sequences": _chained,
@@ -251,4 +267,12 @@ def test_arrays_of_other_types_make_no_model(tmp_path):
     file.write_bytes(save(arrays))
     forge(folder)
     with pytest.raises(CorruptModelError, match="must hold a whole classifier"):
+        load_classifier(folder)
+
+
+def test_a_file_of_trees_is_read_once(tmp_path):
+    folder = fitted_case("trees")[0].save(tmp_path / "model")
+    trees = {"is": "trees", "file": "trees-0.json"}
+    rewrite(folder, "content.json", lambda c: c["modules"].extend([trees] * 1_000))
+    with pytest.raises(CorruptModelError, match="trees-0.json' must be of one part of a model"):
         load_classifier(folder)

@@ -90,7 +90,9 @@ def read_json(text: str) -> Audit:
 def _check_size(counts: ConfusionCounts) -> None:
     """Refuse attributes whose groupings would take far more room than the file has bytes."""
     q, k = len(counts.groups.attributes), len(counts.groups)
-    if (1 + q * (q + 1) // 2) * k > _MOST_RATES:
+    groupings = 1 + q * (q + 1) // 2
+    n_names = sum(map(len, counts.groups.names[:1])) * groupings * k  # about as long
+    if groupings * k > _MOST_RATES or n_names > 100 * _MOST_RATES:
         raise ValueError(f"{q:,} attributes of {k:,} groups are more than an audit can cross")
 
 

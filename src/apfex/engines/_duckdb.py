@@ -25,7 +25,10 @@ def connect_duckdb(path: str | None = None) -> Any:
     }
     if path is not None:
         settings["read_only"] = True
-    return ibis.duckdb.connect(path or ":memory:", **settings)
+    backend = ibis.duckdb.connect(path or ":memory:", **settings)
+    if path is not None:  # a view of others may say that it is a file, or lies in the network
+        backend.con.execute("SET enable_external_access = false")
+    return backend
 
 
 def _cores() -> int:

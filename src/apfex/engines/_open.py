@@ -212,7 +212,11 @@ def _open_database(text: str, kind: str, table: str | None) -> EngineTable:
         near = nearest(chosen, tables)
         said = f"did you mean {near!r}?" if near else f"it has {listed(tables) or 'none'}."
         raise ValueError(f"{text} has no table {chosen!r}; {said}")
-    chosen_table, name = backend.table(chosen), f"{text} ({chosen})"
+    name = f"{text} ({chosen})"
+    try:
+        chosen_table = backend.table(chosen)
+    except Exception as error:  # as of a view that says it is a file
+        raise ValueError(f"{name} cannot be read: {_first_line(error)}") from error
     return EngineTable(name, chosen_table, backend, files, kind, backend.disconnect)
 
 

@@ -22,6 +22,9 @@ from apfex.groups._columns import (
 )
 from apfex.relaxations import ccr_step
 
+_MOST_CHARACTERS = 2**26
+"""In the names of all groups that were stored."""
+
 
 class UnseenGroupWarning(UserWarning):
     """Rows fall into a cell that did not occur when the groups were made; their code is -1.
@@ -75,6 +78,7 @@ class Groups:
         """Groups without rows, from their ``cells``: each once, in the order of the levels."""
         if cells.ndim != 2 or (cells < 0).any() or (cells >= [len(one) for one in levels]).any():
             raise ValueError("cells must name levels of the attributes, got others.")
+        _check_names(attributes, levels, cells)
         groups = _cross(cells.T, attributes, levels)
         if not np.array_equal(groups.cells, cells):
             raise ValueError("cells must be different and sorted, got others.")
@@ -191,6 +195,19 @@ class Groups:
             )
             told.rows = int(unseen.size)
             warnings.warn(told, stacklevel=3)
+
+
+def _check_names(attributes: Sequence[str], levels: Sequence[pd.Index], cells: np.ndarray) -> None:
+    """Refuse names that, once for each group, would take far more room than they take here."""
+    room = 0
+    for name, level, places in zip(attributes, levels, cells.T, strict=True):
+        sizes = np.array([len(name) + len(str(value)) for value in level], dtype=np.int64)
+        room += int(sizes[places].sum())
+    if room > _MOST_CHARACTERS:
+        raise ValueError(
+            f"groups must have names of at most {_MOST_CHARACTERS:,} characters in all, got "
+            f"{room:,}."
+        )
 
 
 def make_groups(sensitive_features: Any) -> Groups:

@@ -25,7 +25,7 @@ from apfex.front import (
     NumericColumns,
     TextAsCategories,
 )
-from apfex.persistence._modules import ModuleWriter, UnfitArgument
+from apfex.persistence._modules import ModuleWriter, UnfitArgument, check_once
 from apfex.persistence._values import pack, unpack
 from apfex.plain import check_nesting, need_extra
 from apfex.tables import TableEncoder
@@ -182,6 +182,7 @@ def models_from_dict(
     user: UserModels,
 ) -> dict[str, Any]:
     """Arguments of :class:`ModelEncoder`, but for its table."""
+    check_once(one["file"] for one in stored["models"] if one["is"] == "estimator")
     models = [_model(one, classes, files, module, user) for one in stored["models"]]
     return {
         "models": tuple(models),
@@ -221,10 +222,15 @@ def _model(
     if one["is"] != "estimator":
         raise KeyError(f"no model of the label is {one['is']!r}")
     places = tuple(int(place) for place in one["places"])
+    if sorted(set(places)) != sorted(places) or not set(places) <= set(range(len(classes))):
+        raise KeyError(f"a classifier knows the places {places} of {len(classes)} classes")
     fitted = EstimatorModel(None, places, len(classes), one["argument"], bool(one["decides"]))
     if user.init is not None and fitted.argument == "init":
         return replace(fitted, estimator=_checked(user.init, classes[list(places)]))
     found = user.estimator(files[one["file"]], str(one["class"]), fitted.argument)
+    known = getattr(found, "classes_", ())
+    if not hasattr(found, "predict_proba") or np.shape(known) != (len(places),):
+        raise KeyError(f"no classifier of {len(places)} classes is stored, but {type(found)}")
     return replace(fitted, estimator=found)
 
 

@@ -23,6 +23,7 @@ from apfex.front import (
 )
 from apfex.groups import Groups
 from apfex.metrics import GapInterval
+from apfex.models import InitModel
 from apfex.persistence._bundle import Bundle, read_bundle
 from apfex.persistence._label_models import UserModels, models_from_dict
 from apfex.persistence._modules import (
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 _MOST_COLUMNS, _MOST_LEFT_OUT = 2**20, 1_000
 _MOST_STEPS, _MOST_STEPS_IN_ALL, _MOST_LEVELS = 10_000, 1_000_000, 32
 """Of a module that is made of others: one that occurs twice is computed twice."""
+_MOST_SAID = 500
+"""Characters of an error that is about what somebody else has written."""
 _DTYPES = {"float64": torch.float64, "float32": torch.float32}
 _FAMILIES = {"networks", "trees"}
 _PARTS = ("joint", "models", "model", "label", "group", "parts")
@@ -98,10 +101,10 @@ def load_model(
     except (UnfitArgument, ImportError):
         raise
     except Exception as error:  # whoever has written it may make any of them
-        why = str(error) if isinstance(error, ValueError) else repr(error)[:200]
+        why = str(error) if isinstance(error, ValueError) else repr(error)
         raise CorruptModelError(
             f"{str(folder)!r} must hold a whole classifier, got one that cannot be put together "
-            f"(content.json: {why}); save it again."
+            f"(content.json: {why[:_MOST_SAID]}); save it again."
         ) from error
 
 
@@ -126,6 +129,7 @@ def _model(bundle: Bundle, user_modules: UserModules, user_models: UserModels) -
         points.append(_point(one, counted, modules[one["module"]], groups))
     for point in points:
         check_calibration(point.calibration, len(classes))
+        _check_init(point.module, encoder)
     favorable = _unpack(content["favorable_label"])
     fitted = Fitted(
         front=Front(
@@ -304,6 +308,14 @@ def _check_models(encoder: ModelEncoder, features: Features, n_classes: int) -> 
         raise CorruptModelError(f"its models of the label want the columns {names[:5]}")
     if encoder.n_classes != n_classes or not encoder.models:
         raise CorruptModelError(f"its models of the label know {encoder.n_classes} classes")
+
+
+def _check_init(module: nn.Module, encoder: Encoder) -> None:
+    """Refuse a model that decides by an input that is not its decision: codes lead to places."""
+    if isinstance(module, InitModel) and module.decided is not None:
+        own = isinstance(encoder, ModelEncoder) and encoder.decides
+        if not own or module.decided != encoder.n_inputs - 1:
+            raise CorruptModelError(f"a model decides by the input {module.decided}")
 
 
 def _check_scores(fitted: Fitted) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, final
 
 import torch
@@ -40,7 +40,7 @@ LAYERS: dict[type[nn.Module], tuple[str, ...]] = {
 """Layers of torch that are known by their arguments; others are a user's own."""
 _GROUPS = (Trees, GroupingsModel)
 _NAMES = {kind.__name__: kind for kind in LAYERS}
-_MOST_GROUPS = _MOST_COLUMNS = 2**20
+_MOST_COLUMNS, _MOST_OUTPUTS = 2**20, 2**16
 _ROWS = 4
 _ANSWER = ".answer"
 """Among the arrays; names of parameters do not begin with a dot."""
@@ -160,6 +160,8 @@ def build_modules(
 ) -> list[nn.Module]:
     """Modules that :class:`ModuleWriter` has described, in evaluation mode."""
     built: list[nn.Module] = []
+    check_once(name for one in described for name in one.get("arrays", {}).values())
+    check_once(one["file"] for one in described if one["is"] == "trees")
     for one in described:
         taken = {name: arrays[key] for name, key in one.get("arrays", {}).items()}
         check_finite(taken, is_own=one["is"] == "own")
@@ -167,6 +169,13 @@ def build_modules(
             _check_shape(one["shape"], n_classes)
         built.append(_build(one, built.__getitem__, taken, files, own).eval())
     return built
+
+
+def check_once(names: Iterable[str]) -> None:
+    """Refuse what is used by several: each would make a copy of its own, however large it is."""
+    repeated = [name for name, n in Counter(names).items() if n > 1]
+    if repeated:
+        raise KeyError(f"{repeated[0]!r} must be of one part of a model, and is of several")
 
 
 def check_finite(arrays: Mapping[str, Tensor], *, is_own: bool) -> None:
@@ -272,7 +281,7 @@ def check_calibration(stored: Any, n_classes: int) -> None:
 def _check_shape(shape: Sequence[int], n_classes: int) -> None:
     """Refuse a shape that says other classes: outputs are computed for each of them."""
     k, c = shape
-    if type(k) is not int or not 1 <= k <= _MOST_GROUPS or c != n_classes:
+    if type(k) is not int or k < 1 or c != n_classes or k * c > _MOST_OUTPUTS:
         raise KeyError(f"a model of {n_classes} classes has the shape {shape}")
 
 

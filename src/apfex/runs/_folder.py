@@ -201,6 +201,8 @@ def read_audit(folder: Path) -> Audit:
 
     file = part_of(folder, AUDIT)
     try:
+        if not file.is_file():
+            raise ValueError("it is no file")
         return Audit.from_json(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise RunError(

@@ -29,6 +29,8 @@ keeps a wild value met later from overflowing float32 inside a network.
 """
 
 _CHUNK = 2**12
+_MOST_CHARACTERS = 2**26
+"""In the names of the inputs of a column, each of which has the name of the column in it."""
 
 
 @final
@@ -233,6 +235,8 @@ def plan_from_dict(stored: Mapping[str, Any]) -> Plan:
     if isinstance(plan, NumberPlan):
         _check_numbers(plan)
     levels = getattr(plan, "levels", ())
+    if len(plan.name) * (len(levels) + 2 * len(getattr(plan, "edges", ()))) > _MOST_CHARACTERS:
+        raise ValueError(f"{plan.name[:40]!r} is too long a name for so many inputs")
     if len(set(levels)) < len(levels):
         raise ValueError(f"levels of {plan.name!r} must differ")
     return plan
