@@ -43,7 +43,6 @@ from apfex.runs._udf import RunUDF
 from apfex.runs._writers import open_writer
 
 if TYPE_CHECKING:
-
     from apfex.auditing import Audit
     from apfex.estimator import APFExClassifier
     from apfex.front import Front
