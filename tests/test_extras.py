@@ -62,6 +62,7 @@ def said(finished, tmp_path_factory):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extra", NEEDS)
 def test_one_line_names_the_extra(extra, said):
     kind, message = said[extra]

@@ -5,6 +5,7 @@ import re
 import shutil
 import warnings
 from html.parser import HTMLParser
+from typing import Any
 
 import nbformat
 import pytest
@@ -73,7 +74,7 @@ def fragments(clf, finished):
     found = audit(None, [0, 1, 1, 1] * 50, sensitive_features=groups)
     frame = people().rename(columns={"sex": NASTY})
     audited = audit_file(frame, prediction="hired", positive="hired", sensitive=NASTY)
-    history = trained().history
+    history: Any = trained().history
     return {
         "front": clf.front_,
         "run": load_run(finished),
@@ -128,7 +129,7 @@ def test_a_classifier_keeps_the_picture_of_scikit_learn(clf):
 
 
 def test_a_history_says_how_much_there_is():
-    history = trained().history
+    history: Any = trained().history
     assert repr(history) == "<History: 10 windows of 2 steps, 2 objectives>"
     assert Checked(history._repr_html_()).words.count("18") == 1  # the last window's first step
 

@@ -1,5 +1,7 @@
 """The plot of an audit: one record, drawn by matplotlib and by plotly."""
 
+from typing import Any
+
 import matplotlib as mpl
 
 mpl.use("Agg")
@@ -14,7 +16,7 @@ from apfex.auditing import VERDICTS, GapDisplay
 
 DATA = make_biased(800, random_state=0)
 X = DATA.X.select_dtypes("number")
-GIVEN = {"sensitive_features": DATA.sensitive}
+GIVEN: dict[str, Any] = {"sensitive_features": DATA.sensitive}
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +47,7 @@ def test_our_classifier_audits_itself():
 def test_plotly_shows_what_matplotlib_shows():
     found = audit(DATA.y, X.iloc[:, 0] > 0, **GIVEN)
     display = GapDisplay.from_audit(found).plot()
-    figure = display.to_plotly()
+    figure: Any = display.to_plotly()
     order = [text.get_text() for text in display.ax_.get_yticklabels()]
     assert list(figure.layout.yaxis.categoryarray) == order[::-1]
     drawn = {
@@ -58,7 +60,7 @@ def test_plotly_shows_what_matplotlib_shows():
     assert drawn == {f"{row['criterion']} by {row['by']}": row["gap"] for row in rows}
     assert "better to the left" in figure.layout.xaxis.title.text
     assert "better to the left" in display.ax_.get_xlabel()
-    lines = [line for line in display.ax_.lines if line.get_label() == "tolerance"]
+    lines: list[Any] = [one for one in display.ax_.lines if one.get_label() == "tolerance"]
     assert lines[0].get_xdata()[0] == found.settings.tolerance
 
 
@@ -66,7 +68,7 @@ def test_names_from_data_are_text_in_plotly():
     name = "<a href='javascript:alert(1)'>x</a>"
     groups = {name: np.repeat(["a", "<b>b</b>"], 200)}
     found = audit(None, [0, 1] * 200, sensitive_features=groups, criteria="dp")
-    figure = found.to_plotly()
+    figure: Any = found.to_plotly()
     assert "<a" not in "".join(figure.data[0].y)
     assert "<b>" not in "".join(figure.data[0].text)
     found.plot().figure.canvas.draw()

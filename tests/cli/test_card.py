@@ -13,7 +13,7 @@ def test_it_is_written_where_asked_and_nothing_is_replaced(apfex, finished, tmp_
     assert (printed.code, printed.out) == (0, wanted)
     file = tmp_path / "README.md"
     assert apfex("card", finished, "--out", file).code == 0
-    assert ModelCard.load(file).data.library_name == "apfex"
+    assert ModelCard.load(file).data.to_dict()["library_name"] == "apfex"
     refused = apfex("card", finished, "--out", file)
     assert refused.code == 2
     assert "--force replaces it" in refused.err

@@ -1,5 +1,7 @@
 """The plot of a front: one record, drawn by matplotlib and by plotly."""
 
+from typing import Any
+
 import matplotlib as mpl
 
 mpl.use("Agg")
@@ -17,7 +19,7 @@ DATA, NEW = make_biased(600, random_state=0), make_biased(500, random_state=1)
 
 @pytest.fixture(scope="module")
 def clf():
-    made = APFExClassifier(("dp", "tpr"), model="linear", max_gap=1.0, random_state=0)
+    made = APFExClassifier(("dp", "tpr"), model="linear", max_gap=1.0, n_points=5, random_state=0)
     return made.fit(DATA.X, DATA.y, sensitive_features=DATA.sensitive)
 
 
@@ -43,7 +45,7 @@ def test_both_libraries_draw_the_figures_of_the_front(clf):
         (p.gaps["tpr"].gap, p.gaps["tpr"].lower, p.gaps["tpr"].upper, p.loss) for p in clf.front_
     )
     np.testing.assert_allclose(drawn(display.ax_), wanted, atol=1e-12)
-    figure = display.to_plotly()
+    figure: Any = display.to_plotly()
     shown = [trace for trace in figure.data if trace.error_x.array is not None]
     marks = sorted(
         (x, x - below, x + above, y)
@@ -57,20 +59,20 @@ def test_both_libraries_draw_the_figures_of_the_front(clf):
 
 def test_axes_say_what_they_are_and_where_it_is_better(clf):
     display = FrontDisplay.from_estimator(clf)
-    ax = display.ax_
+    ax: Any = display.ax_
     labels = {text.get_text() for text in ax.get_legend().get_texts()}
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("dp gap", "error")
     assert "validation rows" in ax.get_title()
     assert {"expected gap at parity", f"point {clf.point_}, in use"} <= labels
     assert any(text.get_text() == "better" for text in ax.texts)
     assert display.figure_ is ax.figure
-    layout = display.to_plotly().layout
+    layout: Any = display.to_plotly().layout
     assert "better" in layout.xaxis.title.text
     assert "better" in layout.yaxis.title.text
 
 
 def test_on_rows_of_the_user_every_point_is_measured_on_them(clf):
-    given = {"sensitive_features": NEW.sensitive}
+    given: dict[str, Any] = {"sensitive_features": NEW.sensitive}
     own = plt.subplots()[1]
     display = FrontDisplay.from_estimator(clf, NEW.X, NEW.y, **given, criterion="tpr", ax=own)
     assert display.ax_ is own
@@ -86,7 +88,8 @@ def test_on_rows_of_the_user_every_point_is_measured_on_them(clf):
 def test_trivial_points_are_marked(clf):
     display = FrontDisplay.from_front(clf.front_)
     display.points["trivial"] = [True, *[False] * (len(display.points) - 1)]
-    legend = display.plot().ax_.get_legend().get_texts()
+    drawn_on: Any = display.plot().ax_
+    legend = drawn_on.get_legend().get_texts()
     assert "trivial, 95% interval" in {text.get_text() for text in legend}
     trivial = next(t for t in display.to_plotly().data if t.name.startswith("trivial"))
     assert len(trivial.x) == 1

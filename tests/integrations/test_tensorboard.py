@@ -1,5 +1,7 @@
 """TensorBoard: real event files, read back by its own reader."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch.utils.tensorboard import SummaryWriter
@@ -42,7 +44,8 @@ def test_a_training_is_seen_while_it_runs(tmp_path):
     assert seen == [0, 1, 1, 2, 2, 3, 3]  # each window once, as soon as it is complete
     found = scalars(tmp_path, "loss/left")
     assert [step for step, _ in found] == [0, 2, 4]
-    wanted = optimizer.history.losses[:, 0].tolist()
+    history: Any = optimizer.history
+    wanted = history.losses[:, 0].tolist()
     assert [value for _, value in found] == pytest.approx(wanted, rel=1e-6)
     tags = set(read(tmp_path).Tags()["scalars"])
     assert {"loss/right", "weight/left", "direction_norm", "omega"} <= tags
@@ -57,7 +60,8 @@ def test_a_trace_has_every_step_once(tmp_path):
             board.log(optimizer.history)
         board.log(optimizer.history)
     found = scalars(tmp_path, "loss/0")
-    wanted = optimizer.history.to_frame()
+    history: Any = optimizer.history
+    wanted = history.to_frame()
     assert [step for step, _ in found] == wanted["step"].tolist() == list(range(5))
     assert [value for _, value in found] == pytest.approx(wanted["loss0"].tolist(), rel=1e-6)
 
@@ -78,7 +82,7 @@ def test_a_run_has_its_front_its_training_and_its_card(tmp_path, finished):
     card = found.Tensors("model_card/text_summary")[0].tensor_proto.string_val[0].decode()
     assert "## Intended use" in card
     member = run.front[0].member
-    training = run.classifier.history_
+    training: Any = run.classifier.history_
     mine = training[training["member"] == member]
     assert len(scalars(tmp_path, f"member_{member}/loss/error")) == len(mine)
 

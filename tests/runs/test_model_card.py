@@ -1,6 +1,7 @@
 """The model card of a run: Hugging Face reads it, and it says what the run has found."""
 
 import re
+from typing import Any
 
 import pytest
 from huggingface_hub import ModelCard
@@ -14,7 +15,7 @@ from apfex.runs._folder import run_id
 
 def test_hugging_face_reads_metadata_and_results(finished):
     run = load_run(finished)
-    card = ModelCard(run.model_card(license="mit"))
+    card: Any = ModelCard(run.model_card(license="mit"))
     point = run.described["points"][run.described["chosen"]]
     found = {result.metric_name: result.metric_value for result in card.data.eval_results or ()}
     assert found["Accuracy"] == 1 - point["error"]
@@ -28,7 +29,8 @@ def test_hugging_face_reads_metadata_and_results(finished):
 
 
 def test_without_a_licence_none_is_claimed(finished):
-    assert ModelCard(load_run(finished).model_card()).data.license is None
+    card: Any = ModelCard(load_run(finished).model_card())
+    assert card.data.license is None
 
 
 def test_it_says_what_the_run_says(finished):
@@ -68,7 +70,7 @@ def test_names_from_data_cannot_leave_their_place():
         criteria="dp",
     )
     text = run.model_card()
-    card = ModelCard(text)
+    card: Any = ModelCard(text)
     assert card.data.license is None
     assert card.data.to_dict()["model-index"][0]["name"].startswith("Decisions on is: [hired]")
     assert "<script" not in card.text

@@ -169,7 +169,8 @@ class GapDisplay:
         ax.set_yticks(places, [name.replace("$", r"\$") for name in self._names])
         ax.set(xlabel=_BETTER, ylabel="criterion and grouping", title=self._title)
         ax.legend()
-        self.ax_, self.figure_ = ax, ax.get_figure(root=True)
+        figure: Any = ax.get_figure(root=True)
+        self.ax_, self.figure_ = ax, figure
         return self
 
     def to_plotly(self) -> graph_objects.Figure:
@@ -178,7 +179,7 @@ class GapDisplay:
         figure, names = plotly.Figure(), np.array([_as_text(name) for name in self._names], object)
         for verdict, (_, colour) in _COLOURS.items():
             places = (self.gaps["verdict"] == verdict).to_numpy()
-            rows = self.gaps[places]
+            rows: Any = self.gaps[places]
             if len(rows):
                 figure.add_scatter(
                     x=rows["gap"],

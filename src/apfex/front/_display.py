@@ -143,13 +143,14 @@ class FrontDisplay:
     @classmethod
     def _measured(cls, estimator: Any, X: Any, y: Any, given: dict[str, Any], name: str) -> Self:
         """Every point, audited on rows of the user's."""
-        front, rows, floors, constant = estimator.front_, [], [], np.nan
+        front, rows, floors = estimator.front_, [], []
+        constant, n_rows = np.nan, 0
         for place, point in enumerate(front):
             audit = estimator.at(place).audit(X, y, **given)
             gaps = audit.gaps[audit.gaps["criterion"] == name]
             mine = gaps[gaps["by"].isin([grouping_name(names) for names in point.groupings])]
             widest = mine.sort_values("gap", ascending=False, na_position="last").iloc[0]
-            same = best_constant(audit.counts)
+            same, n_rows = best_constant(audit.counts), audit.n_rows
             constant = np.nan if same is None else same.error
             trivial = point.trivial or audit.counts.is_constant
             ends = (widest["gap"], widest["lower"], widest["upper"])
@@ -162,7 +163,7 @@ class FrontDisplay:
             constant,
             "error",
             "one decision for everybody",
-            f"{audit.n_rows:,} rows given",
+            f"{n_rows:,} rows given",
             estimator.point_,
         )
 
@@ -174,7 +175,9 @@ class FrontDisplay:
         ax : matplotlib Axes, optional
         """
         pyplot = need_extra("plot", "matplotlib.pyplot", "plot")
-        ax = pyplot.subplots()[1] if ax is None else ax
+        if ax is None:
+            ax = pyplot.subplots()[1]
+        assert ax is not None
         for (label, colour, _, _), rows in self._kinds():
             middle = rows["gap"].to_numpy()
             below, above = middle - rows["lower"], rows["upper"] - middle
@@ -196,7 +199,8 @@ class FrontDisplay:
         ax.set(xlabel=f"{self.criterion} gap", ylabel=self.loss_name, title=self._title)
         ax.annotate("better", (0, 0), (18, 14), color="grey", fontsize=9, **_ARROW)
         ax.legend()
-        self.ax_, self.figure_ = ax, ax.get_figure(root=True)
+        figure: Any = ax.get_figure(root=True)
+        self.ax_, self.figure_ = ax, figure
         return self
 
     def to_plotly(self) -> graph_objects.Figure:
@@ -249,7 +253,7 @@ class FrontDisplay:
 
     def _kinds(self) -> list[tuple[tuple[str, str, str, str], pd.DataFrame]]:
         """Points that are models, and trivial ones, where there are any."""
-        split = [self.points[self.points["trivial"] == kind] for kind in (False, True)]
+        split: list[Any] = [self.points[self.points["trivial"] == kind] for kind in (False, True)]
         return [(kind, rows) for kind, rows in zip(_KINDS, split, strict=True) if len(rows)]
 
     def _said(self, place: Any, row: Any) -> str:

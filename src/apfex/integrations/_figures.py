@@ -94,9 +94,10 @@ def series_of(
     members : ints, optional
         Those that are kept; all by default.
     """
-    several = frame["member"].nunique() > 1
-    kept = frame if members is None else frame[frame["member"].isin(list(members))]
-    columns = [n for n in kept.columns if n not in _NO_FIGURES and kept[n].dtype.kind in "fib"]
+    several = len(set(frame["member"])) > 1
+    kept: Any = frame if members is None else frame[frame["member"].isin(list(members))]
+    numbers = kept.select_dtypes(["number", "bool"]).columns
+    columns = [name for name in numbers if name not in _NO_FIGURES]
     names = {name: _tag(name, objectives) for name in columns}
     found = []
     for row in kept.to_dict("records"):
