@@ -2,8 +2,8 @@
 
 ``python benchmarks/bench_checkpoint.py --json benchmarks/results/checkpoint.json`` fits each kind
 of front in turns without a checkpoint, with one, and again with the one that is finished. Processor
-time is counted, as it hardly depends on who else uses the machine; medians of several rounds. What
-a checkpoint waits for the disk is told by itself: the seconds within its writes, and how many.
+time is counted, as it hardly depends on who else uses the machine; medians of several rounds. The
+writes are timed by themselves, too: their processor seconds, and with what they wait for the disk.
 """
 
 from __future__ import annotations
@@ -59,20 +59,24 @@ def main() -> None:
         asked.json.write_text(json.dumps({"machine": machine(asked), "results": results}, indent=1))
 
 
-def measure(fit: Callable[[Path | None], None], writes: list[float]) -> dict[str, float]:
+def measure(
+    fit: Callable[[Path | None], None], writes: list[tuple[float, float]]
+) -> dict[str, float]:
     """Processor seconds of the three fits, and what was written."""
     with tempfile.TemporaryDirectory() as home:
         place = Path(home) / "checkpoint"
         plain = processor_seconds(lambda: fit(None))
         writes.clear()
         kept = processor_seconds(lambda: fit(place))
-        waited, n_writes = sum(writes), len(writes)
+        spent, waited = (sum(times) for times in zip(*writes, strict=True))
+        n_writes = len(writes)
         size = sum(path.stat().st_size for path in place.iterdir())
         again = processor_seconds(lambda: fit(place))
     return {
         "without": plain,
         "with": kept,
         "going on from a finished one": again,
+        "processor seconds within writes": round(spent, 3),
         "seconds within writes": round(waited, 3),
         "writes": n_writes,
         "megabytes": round(size / 1e6, 1),
@@ -85,14 +89,14 @@ def processor_seconds(run: Callable[[], None]) -> float:
     return round(time.process_time() - started, 2)
 
 
-def counted_writes() -> list[float]:
-    """Seconds of every write from now on."""
+def counted_writes() -> list[tuple[float, float]]:
+    """Processor seconds and seconds of every write from now on."""
     write, seconds = FolderCheckpoint.write, []
 
     def timed(self: FolderCheckpoint, name: str, state: Any) -> None:
-        started = time.perf_counter()
+        started = time.thread_time(), time.perf_counter()
         write(self, name, state)
-        seconds.append(time.perf_counter() - started)
+        seconds.append((time.thread_time() - started[0], time.perf_counter() - started[1]))
 
     FolderCheckpoint.write = timed
     return seconds
@@ -102,6 +106,7 @@ def machine(asked: argparse.Namespace) -> dict[str, Any]:
     packages = ("numpy", "torch", "xgboost-cpu")
     return {
         "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
         "processor": platform.machine(),
         "python": platform.python_version(),
         "threads": asked.threads,
