@@ -1,6 +1,7 @@
 """A fit that was stopped goes on from its checkpoint, to the same model to the last bit."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +17,15 @@ pytestmark = [
     pytest.mark.filterwarnings(f"ignore::apfex.front.{name}")
     for name in ("NearConstantWarning", "UnmetBoundWarning")
 ]
-SMALL = {"random_state": 0, "n_jobs": 1, "n_members": 3, "epochs": 4, "n_estimators": 8}
+SMALL: dict[str, Any] = {
+    "random_state": 0,
+    "n_jobs": 1,
+    "n_members": 3,
+    "epochs": 4,
+    "n_estimators": 8,
+}
 SMALL |= {"max_gap": 1.0}
-NETWORKS = {"model": "mlp", "search": "inprocess", "hidden": (8,), "epochs": 15}
+NETWORKS: dict[str, Any] = {"model": "mlp", "search": "inprocess", "hidden": (8,), "epochs": 15}
 
 
 class Noisy(torch.nn.Module):
@@ -37,7 +44,7 @@ class Noisy(torch.nn.Module):
         return self.layers(x)
 
 
-KINDS = {
+KINDS: dict[str, dict[str, Any]] = {
     "boosting": {"model": "boosting"},
     "networks": NETWORKS,
     "linear": {"model": "linear", "criteria": ("dp", "tpr")},
@@ -200,7 +207,7 @@ def test_a_classifier_that_needs_pickle_is_fitted_again_and_that_is_said(people,
 def test_a_stream_goes_on_too(model, tmp_path, monkeypatch):
     data = make_biased(n=6_000, random_state=0)
     data.X.assign(**data.sensitive, y=data.y).to_parquet(tmp_path / "people.parquet")
-    settings = SMALL | {"model": model, "sensitive": ["sex", "origin"]}
+    settings: dict[str, Any] = SMALL | {"model": model, "sensitive": ["sex", "origin"]}
 
     def go(name, **more):
         clf = APFExClassifier(**settings).fit(str(tmp_path / "people.parquet"), "y", **more)

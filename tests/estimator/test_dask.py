@@ -20,6 +20,7 @@ from xgboost.callback import TrainingCallback
 from apfex import APFExClassifier, explore, load, make_biased
 from apfex.clusters import _dask_work
 from apfex.front import _dask_search
+from apfex.persistence import CheckpointError, FolderCheckpoint
 
 SMALL = {
     "criteria": ("dp",),
@@ -100,6 +101,32 @@ def test_weights_count_and_rows_of_weight_zero_are_not_there(client):
     clf.fit(split(frame, 300), "label", **given)
     other.fit(split(kept, 300), "label", **given)
     pd.testing.assert_frame_equal(clf.front_.to_frame(), other.front_.to_frame())
+
+
+@pytest.mark.slow
+def test_a_fit_goes_on_from_its_checkpoint(client, tmp_path, monkeypatch):
+    del client
+    frame, given = people(), {"sensitive_features": SENSITIVE}
+    whole, write, left = fitted(split(frame, 300)), FolderCheckpoint.write, [4]
+
+    def counted(self, name, state):
+        write(self, name, state)
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FolderCheckpoint, "write", counted)
+        clf = APFExClassifier(**SMALL)
+        with pytest.raises(KeyboardInterrupt), pytest.warns(UserWarning, match="Stopped"):
+            clf.fit(split(frame, 300), "label", **given, checkpoint=tmp_path / "fit")
+    kept = sorted(path.name for path in (tmp_path / "fit").glob("*.state"))
+    assert len(kept) == 4
+    clf = APFExClassifier(**SMALL)
+    clf.fit(split(frame, 300), "label", **given, checkpoint=tmp_path / "fit")
+    pd.testing.assert_frame_equal(clf.front_.to_frame(), whole.front_.to_frame())
+    with pytest.raises(CheckpointError, match="same data to go on from, got other inputs"):
+        clf.fit(split(frame[::-1], 300), "label", **given, checkpoint=tmp_path / "fit")
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -25,8 +26,14 @@ from apfex import APFExClassifier, explore, make_biased
 from apfex.persistence import read_bundle, read_json
 from apfex.persistence._save import FORMAT, KIND
 
-SMALL = {"random_state": 0, "n_jobs": 1, "n_members": 4, "epochs": 4, "n_estimators": 12}
-KINDS = {
+SMALL: dict[str, Any] = {
+    "random_state": 0,
+    "n_jobs": 1,
+    "n_members": 4,
+    "epochs": 4,
+    "n_estimators": 12,
+}
+KINDS: dict[str, dict[str, Any]] = {
     "boosting": {"model": "boosting"},
     "linear": {"model": "linear", "criteria": ("dp", "tpr")},
     "mlp": {"model": "mlp", "validation": "split", "hidden": (8,)},

@@ -11,6 +11,7 @@ from typing import Any, final
 import numpy as np
 import pandas as pd
 import torch
+from pandas.util import hash_array
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
@@ -142,7 +143,7 @@ def _facts(X: Any, rows: Rows, part: np.ndarray, folds: np.ndarray) -> dict[str,
     """What clones learn from, for a checkpoint."""
     frame = isinstance(X, pd.DataFrame)
     columns = [X.iloc[:, place] for place in range(X.shape[1])] if frame else list(np.asarray(X).T)
-    cells = [torch.from_numpy(pd.util.hash_array(_hashable(one)).view(np.int64)) for one in columns]
+    cells = [torch.from_numpy(hash_array(_hashable(one)).view(np.int64)) for one in columns]
     weight = np.ones(0) if rows.sample_weight is None else rows.sample_weight[part]
     labels = [torch.from_numpy(one) for one in (rows.y[part], folds)]
     return {"columns of X": cells, "y": labels, "sample_weight": torch.from_numpy(weight)}
