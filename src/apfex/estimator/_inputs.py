@@ -210,7 +210,8 @@ def _single_column(y: Any) -> np.ndarray:
         )
     if len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
         raise ValueError(
-            f"y should be a 1d array, got one of shape {shape}; pass the one column to predict."
+            f"y should be a 1d array, got {len(shape)} dimensions, shape {shape}; pass the one "
+            "column to predict."
         )
     if getattr(values, "dtype", None) is not None:
         check_values("y", np.ravel(values))  # first: scikit-learn prints the whole column

@@ -140,7 +140,7 @@ def search_front(
     search = search_rules if settings.search == "postprocess" else search_members
     with use_threads(settings.n_threads):
         found = search(rows, settings, seed, checkpoint)
-    return fitted_of(found, rows, settings, features, favorable)
+        return fitted_of(found, rows, settings, features, favorable)
 
 
 def search_streamed_front(
@@ -157,7 +157,7 @@ def search_streamed_front(
     """Search a front of rows that are read in chunks and kept in files of a folder."""
     with use_threads(settings.n_threads):
         found = search_stream(rows, settings, streaming, seed, folder, checkpoint)
-    return fitted_of(found, rows.facts, settings, features, favorable)
+        return fitted_of(found, rows.facts, settings, features, favorable)
 
 
 def search_partitioned_front(
@@ -172,7 +172,7 @@ def search_partitioned_front(
     """Search a front of rows that lie on the workers of a Dask cluster."""
     with use_threads(settings.n_threads):
         found = search_partitions(rows, settings, streaming, seed, checkpoint)
-    return fitted_of(found, rows.facts, settings, features, favorable)
+        return fitted_of(found, rows.facts, settings, features, favorable)
 
 
 def fitted_of(

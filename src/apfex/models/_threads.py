@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,20 @@ _FEW_ROWS = 10_000
 _lock = threading.Lock()
 _users = 0
 _before = 0
+_is_forked = False
+
+
+def _after_fork() -> None:
+    """Threads of the parent are not there in a child, but OpenMP waits for them for ever.
+
+    One thread needs no others. A lock that another thread held would never be given back.
+    """
+    global _lock, _users, _is_forked
+    _lock, _users, _is_forked = threading.Lock(), 0, True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def thread_count(n_jobs: int | None, n_rows: int) -> int:
@@ -45,6 +60,7 @@ def thread_count(n_jobs: int | None, n_rows: int) -> int:
 def use_threads(n: int) -> Iterator[None]:
     """Let torch, and all that goes by its setting, use so many threads for a while.
 
+    In a forked child it is one, whatever is asked for: more would wait for those of the parent.
     torch keeps the number for each thread, and one for threads to come. Where several threads are
     in here at once, each puts back what was there before the first of them came.
     """
@@ -53,7 +69,7 @@ def use_threads(n: int) -> Iterator[None]:
         if _users == 0:
             _before = torch.get_num_threads()
         _users += 1
-        torch.set_num_threads(n)
+        torch.set_num_threads(1 if _is_forked else n)
     try:
         yield
     finally:
