@@ -78,7 +78,7 @@ def test_every_extra_is_in_the_table():
     if not PROJECT.exists():
         pytest.skip("the package was installed without its pyproject.toml")
     extras = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]
-    assert set(extras) - {"bench", "dev"} == set(NEEDS)
+    assert set(extras) - {"bench", "dev", "docs"} == set(NEEDS)
 
 
 def test_documents_name_extras_that_are_there():

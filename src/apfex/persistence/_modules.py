@@ -156,16 +156,19 @@ def build_modules(
     arrays: Mapping[str, Tensor],
     files: Mapping[str, bytes],
     own: UserModules,
-    n_classes: int,
+    n_classes: int | None,
 ) -> list[nn.Module]:
-    """Modules that :class:`ModuleWriter` has described, in evaluation mode."""
+    """Modules that :class:`ModuleWriter` has described, in evaluation mode.
+
+    Their outputs are checked where the number of classes is known.
+    """
     built: list[nn.Module] = []
     check_once(name for one in described for name in one.get("arrays", {}).values())
     check_once(one["file"] for one in described if one["is"] == "trees")
     for one in described:
         taken = {name: arrays[key] for name, key in one.get("arrays", {}).items()}
         check_finite(taken, is_own=one["is"] == "own")
-        if "shape" in one:
+        if "shape" in one and n_classes is not None:
             _check_shape(one["shape"], n_classes)
         built.append(_build(one, built.__getitem__, taken, files, own).eval())
     return built

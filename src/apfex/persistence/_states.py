@@ -59,7 +59,7 @@ def read_state(data: bytes, path: Path) -> Any:
     content = parse_json(arrays.pop(_CONTENT).numpy().tobytes(), path)
     own = {name[1:]: array for name, array in arrays.items() if name[0] == "m"}
     files = {name[1:]: a.numpy().tobytes() for name, a in arrays.items() if name[0] == "f"}
-    modules = build_modules(content["modules"], own, files, UserModules(None))
+    modules = build_modules(content["modules"], own, files, UserModules(None), None)
     return _read(content["state"], _Parts(arrays, modules, files))
 
 
