@@ -26,6 +26,7 @@ SMALL: dict[str, Any] = {
 }
 SMALL |= {"max_gap": 1.0}
 NETWORKS: dict[str, Any] = {"model": "mlp", "search": "inprocess", "hidden": (8,), "epochs": 15}
+NETWORKS |= {"batch_size": 32, "strategy": ("pss", "switch")}
 
 
 class Noisy(torch.nn.Module):
@@ -52,7 +53,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "auto": {"group_thresholds": True},
     "two kinds": {"model": ("mlp", "boosting"), "grouping": "attributes"},
     "patience": NETWORKS | {"epochs": 30, "patience": 2, "criteria": ("dp", "tpr")},
-    "own networks": {"model": Noisy, "search": "inprocess", "epochs": 15, "patience": 3},
+    "own networks": NETWORKS | {"model": Noisy, "patience": 3},
     "trees": {"model": "boosting", "search": "inprocess"},
     "own classifier": {"model": LogisticRegression()},
 }
@@ -105,7 +106,7 @@ def stop_after(writes, monkeypatch):
 def test_a_fit_that_is_stopped_comes_out_the_same(people, kind, tmp_path, monkeypatch):
     settings, stops = KINDS[kind], 0
     whole = contents(fit(people, settings), tmp_path / "whole")
-    for writes in (1, 2, 6):
+    for writes in (1, 9, 4, 6, 4):  # also between the looks of a search
         with monkeypatch.context() as patched, warnings.catch_warnings():
             stop_after(writes, patched)
             warnings.simplefilter("ignore")
