@@ -9,6 +9,7 @@ from tests.people import people
 
 from apfex import explore
 from apfex.persistence import write_json
+from apfex.plain import printable
 from apfex.runs import load_run
 from apfex.runs._folder import run_id
 
@@ -74,6 +75,9 @@ def test_names_from_data_cannot_leave_their_place():
     assert card.data.license is None
     assert card.data.to_dict()["model-index"][0]["name"].startswith("Decisions on is: [hired]")
     assert "<script" not in card.text
+    assert all(line.isprintable() for line in text.split("\n"))
+    names = [result.metric_name for result in card.data.eval_results]
+    assert {f"dp gap by {printable(by)}" for by in run.audit.gaps["by"]} <= set(names)
     assert text.splitlines().count("---") == 2
 
 
