@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 KIND, SCHEMA_VERSION = "apfex.audit", 4
 FRAMES = ("metrics", "metric_gaps", "calibration", "gaps_within")
 """Tables that only rows can tell, so that they are stored."""
+_GAP = ("by", "gap", "lower", "upper", "lowest", "highest", "groups_compared", "groups")
+_ENDS = ("lower", "upper", "count", "group", "by")
+_NEEDED = {
+    "metrics": ("metric", "value", "compared", *_ENDS),
+    "metric_gaps": ("metric", "lowest_value", "highest_value", *_GAP),
+    "calibration": ("score_from", "score_to", "mean_score", "observed", *_ENDS),
+    "gaps_within": ("criterion", "verdict", "count", "lowest_rate", "highest_rate", *_GAP),
+}
+"""Columns that these tables have, beside those of attributes."""
 _MOST_RATES = 5_000_000
 """Groupings times groups; two million rates are minutes of work."""
 _COUNTS = ("count", "groups_compared", "groups")
@@ -79,12 +88,16 @@ def read_json(text: str) -> Audit:
         settings = AuditSettings(**content["settings"])
         notes = tuple(map(str, content["notes"]))
         thresholds = _read_thresholds(content["thresholds"])
-        frames: dict[str, Any] = {name: _read_frame(content[name]) for name in FRAMES}
+        frames: dict[str, Any] = {name: _read_frame(content[name], name) for name in FRAMES}
+        if (frames["metrics"] is None) != (frames["metric_gaps"] is None):
+            raise ValueError("metrics and their gaps belong together")
         found = audit_counts(counts, settings)
+        found = replace(found, notes=notes, thresholds=thresholds, **frames)
+        str(found)  # what cannot be shown is no audit
     except Exception as error:  # whoever has written it may make any of them
         said = str(error) if isinstance(error, ValueError) else repr(error)
         raise ValueError(f"text must be a whole audit, got a damaged one: {said}.") from error
-    return replace(found, notes=notes, thresholds=thresholds, **frames)
+    return found
 
 
 def _check_size(counts: ConfusionCounts) -> None:
@@ -109,10 +122,15 @@ def plain_frame(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({name: frame[name].tolist() for name in frame.columns})
 
 
-def _read_frame(stored: list[Mapping[str, Any]] | None) -> pd.DataFrame | None:
+def _read_frame(stored: list[Mapping[str, Any]] | None, kind: str) -> pd.DataFrame | None:
     """A table as it was, with its kinds of columns."""
     if stored is None:
         return None
+    if not isinstance(stored, list) or any(row.keys() != stored[0].keys() for row in stored):
+        raise ValueError(f"{kind} must be rows of the same columns")
+    lacking = set(_NEEDED[kind]) - set(stored[0] if stored else _NEEDED[kind])
+    if lacking:
+        raise ValueError(f"{kind} must have the columns {sorted(lacking)}")
     columns: dict[str, Any] = {}
     for name in stored[0].keys() if stored else ():
         values = [row[name] for row in stored]

@@ -197,7 +197,27 @@ def _inputs(stored: Mapping[str, Any] | None) -> Inputs:
         return None
     if stored["is"] == "table":
         return TableEncoder.from_json(stored["encoder"])
-    return TextAsCategories(unpack(stored["levels"]))
+    levels = unpack(stored["levels"])
+    _check_levels(levels, str | int)
+    return TextAsCategories(levels)
+
+
+def init_columns(names: Sequence[Any], levels: Any) -> InitColumns:
+    """Columns as a fitted model takes them, if each list of levels is of one of them."""
+    _check_levels(levels, int)
+    if not all(isinstance(name, str) for name in names) or set(levels) - set(range(len(names))):
+        raise KeyError(f"levels are of {len(names)} columns, and others are stored")
+    return InitColumns(list(names), levels)
+
+
+def _check_levels(levels: Any, kind: Any) -> None:
+    """Refuse what are no lists of single values by columns."""
+    if not isinstance(levels, dict) or not all(
+        isinstance(name, kind) and isinstance(one, list) for name, one in levels.items()
+    ):
+        raise KeyError("levels must be lists by columns, and others are stored")
+    for one in levels.values():
+        hash(tuple(one))
 
 
 def _model(
@@ -208,9 +228,9 @@ def _model(
     user: UserModels,
 ) -> LabelModel:
     if one["is"] == "logits":
-        columns = NumericColumns(tuple(one["names"]))
+        columns = NumericColumns(tuple(map(str, one["names"])))
         if one["levels"] is not None:
-            columns = InitColumns(list(one["names"]), unpack(one["levels"]))
+            columns = init_columns(one["names"], unpack(one["levels"]))
         return LogitsModel(module(one["model"]), columns, str(one["class"]))
     if one["is"] == "function":
         if user.init is None:

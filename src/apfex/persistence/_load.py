@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor, nn
 
@@ -15,7 +16,6 @@ from apfex.front import (
     Features,
     Fitted,
     Front,
-    InitColumns,
     ModelEncoder,
     NumericColumns,
     Point,
@@ -25,7 +25,7 @@ from apfex.groups import Groups
 from apfex.metrics import GapInterval
 from apfex.models import InitModel
 from apfex.persistence._bundle import Bundle, read_bundle
-from apfex.persistence._label_models import UserModels, models_from_dict
+from apfex.persistence._label_models import UserModels, init_columns, models_from_dict
 from apfex.persistence._modules import (
     UnfitArgument,
     UserModules,
@@ -37,9 +37,6 @@ from apfex.persistence._values import unpack, unpack_arguments
 from apfex.plain import check_record
 from apfex.rates import ConfusionCounts
 from apfex.tables import TableEncoder
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MOST_COLUMNS, _MOST_LEFT_OUT = 2**20, 1_000
 _MOST_STEPS, _MOST_STEPS_IN_ALL, _MOST_LEVELS = 10_000, 1_000_000, 32
@@ -173,7 +170,7 @@ def _encoder(stored: Mapping[str, Any], features: Features) -> Encoder:
     if stored["is"] == "models":
         return _encoder(stored["table"], features)
     if stored["is"] == "columns of init":
-        return InitColumns(list(stored["names"]), _unpack(stored["levels"]))
+        return init_columns(stored["names"], _unpack(stored["levels"]))
     if stored["is"] != "numbers":
         raise CorruptModelError(f"no encoder is {stored['is']!r}")
     return NumericColumns(features.inputs)
@@ -193,8 +190,6 @@ def _table_encoder(text: str, family: str) -> TableEncoder:
 
 
 def _history(stored: Any, arrays: Mapping[str, Tensor]) -> pd.DataFrame | None:
-    import pandas as pd
-
     if stored is None:
         return None
     try:
@@ -219,6 +214,11 @@ def _unpack(stored: Any, by: Callable[[Any], Any] = unpack) -> Any:
 
 def _groups(stored: Mapping[str, Any]) -> Groups:
     levels = tuple(_unpack(level) for level in stored["levels"])
+    names, is_index = stored["attributes"], [isinstance(one, pd.Index) for one in levels]
+    if not all(is_index) or len(is_index) != len(set(names)) or len(names) != len(levels):
+        raise CorruptModelError("its groups have attributes without levels of their own")
+    if not all(isinstance(name, str) for name in names):
+        raise CorruptModelError("its groups have attributes that are no names")
     cells = np.array(stored["cells"], dtype=np.int64)
     try:
         return Groups.of_cells(tuple(stored["attributes"]), levels, cells)
@@ -306,6 +306,9 @@ def _check_models(encoder: ModelEncoder, features: Features, n_classes: int) -> 
     names = encoder.names
     if names is not None and (features.names is None or sorted(names) != sorted(features.inputs)):
         raise CorruptModelError(f"its models of the label want the columns {names[:5]}")
+    texts = getattr(encoder.inputs, "levels", {})
+    if features.names is not None and not set(map(str, texts)) <= set(features.inputs):
+        raise CorruptModelError(f"its models of the label want the columns {list(texts)[:5]}")
     if encoder.n_classes != n_classes or not encoder.models:
         raise CorruptModelError(f"its models of the label know {encoder.n_classes} classes")
 

@@ -80,7 +80,7 @@ def write_front_page(described: Mapping[str, Any], path: str | os.PathLike[str])
     """
     require_kind("described", described, Mapping, "a mapping, from describe_front")
     found = (described.get("kind"), described.get("schema_version"))
-    if found not in {(FRONT, SCHEMA_VERSION), (AUDIT, SCHEMA_VERSION)}:
+    if found not in ((FRONT, SCHEMA_VERSION), (AUDIT, SCHEMA_VERSION)):
         raise ValueError(
             f"described must come from describe_front (kind {FRONT!r}, schema_version "
             f"{SCHEMA_VERSION}), got {found}; describe the front again with this version."
