@@ -8,7 +8,7 @@ from typing import Any
 import apfex
 
 KINDS = (ValueError, TypeError, LookupError, OSError)
-"""``NotFittedError``, ``RunError``, ``CorruptModelError`` are of these; IndexError of a place."""
+"""Those of ours, and ``NotFittedError``, are of these; IndexError is of a place."""
 SOURCE = str(Path(apfex.__file__).parent)
 RAW = re.compile(
     r"not supported between|unsupported operand|object is not|has no attribute|unhashable|"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -65,18 +66,18 @@ def _run(arguments: Sequence[str] | None) -> int:
         except Exception as error:
             if os.environ.get("APFEX_DEBUG"):
                 traceback.print_exc()
-            return _tell(error, screen)
+            return _tell(error, screen, sys.argv[1:] if arguments is None else arguments)
     if code == _INTERRUPTED:
         return _stop(screen)
     return code if isinstance(code, int) else 0
 
 
-def _tell(error: Exception, screen: Any) -> int:
+def _tell(error: Exception, screen: Any, arguments: Sequence[str]) -> int:
     """A line or two; the traceback was for those who ask for it."""
     from apfex.cli._torchrun import StoppedWorker
 
     if not isinstance(error, StoppedWorker) or str(error):
-        screen.error(_message(error))
+        screen.error(_typed(_message(error), arguments))
     return 2
 
 
@@ -91,6 +92,41 @@ def _message(error: Exception) -> str:
         f"{type(error).__name__}: {error}. This should not have happened; APFEX_DEBUG=1 shows "
         "where it did."
     )
+
+
+def _typed(message: str, arguments: Sequence[str]) -> str:
+    """A message with what was typed: the option for an argument, and its value."""
+    first, _, rest = message.partition(" ")
+    option = f"--{first.replace('_', '-')}"
+    if first.isidentifier() and _value_of(option, arguments) is not None:
+        return f"{option} {rest}"
+    found = _INVALID.match(message)
+    value = None if found is None else _value_of(found[1], arguments)
+    if found is None or value is None:
+        return message
+    rule = next((re.sub(f"^{said}$", ours, found[2]) for said, ours in _RULES.items()
+                 if re.match(said, found[2])), None)  # fmt: skip
+    return message if rule is None else f"{found[1]} {rule}, got {value!r} {found[3]}"
+
+
+_INVALID = re.compile(r"Invalid value for '(--[\w-]+)': (?:Value error, )?(.*?)\.? (\(see .*\)\.)$")
+_RULES = {
+    r"Input should be a valid number.*": "must be a number",
+    r"Input should be a valid integer.*": "must be a whole number",
+    r"Input should be greater than or equal to (.*)": r"must be at least \1",
+    r".* is not one of (.*)": r"must be one of \1",
+}
+"""What the parser of options says, and what we say."""
+
+
+def _value_of(option: str, arguments: Sequence[str]) -> str | None:
+    """What was typed for an option."""
+    for place, word in enumerate(arguments):
+        if word == option:
+            return arguments[place + 1] if place + 1 < len(arguments) else ""
+        if word.startswith(f"{option}="):
+            return word.partition("=")[2]
+    return None
 
 
 def _words(problem: Any) -> str:
@@ -126,7 +162,7 @@ def _usage(error: Any) -> str:
     said = error.format_message()
     if "unexpected extra argument" in said:  # a shell has put the files there
         said += "; a pattern such as 'data/*.parquet' needs quotes"
-    return f"{said} (see {command} --help)"
+    return f"{said.rstrip('.')} (see {command} --help)."
 
 
 def _stop(screen: Any) -> int:

@@ -252,7 +252,8 @@ def _unreadable(opened: EngineTable, error: Exception) -> Exception:
             f"{opened.name} needs an extension of DuckDB that is not installed here: run `INSTALL "
             "httpfs` in DuckDB once, with a network, or copy the files to this machine."
         )
-    return ValueError(f"{opened.name} cannot be read by {opened.engine}: {_first_line(error)}")
+    said = _first_line(error).rstrip(".")
+    return ValueError(f"{opened.name} cannot be read by {opened.engine}: {said}.")
 
 
 def _first_line(error: Exception) -> str:

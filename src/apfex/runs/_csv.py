@@ -211,7 +211,7 @@ def _reading_csv(path: Path, dialect: Dialect) -> Iterator[None]:
     except UnicodeError as error:
         raise _unreadable(path, dialect.encoding, error) from error
     except (pa.ArrowInvalid, OSError) as error:
-        raise RunError(f"{path} cannot be read as CSV: {first_line(error)}") from error
+        raise RunError(f"{path} cannot be read as CSV: {first_line(error)}.") from error
 
 
 def first_line(error: Exception) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from apfex.plain import nearest
 from apfex.runs._columns import (
     FeatureType,
     GroupCounts,
@@ -24,7 +25,7 @@ from apfex.runs._dates import is_unclear_date
 from apfex.runs._errors import RunError, hint, named, unknown
 from apfex.runs._labels import MISSING, read_outcomes
 from apfex.runs._settings import ExploreSettings
-from apfex.runs._tables import ENDINGS, Table, open_table
+from apfex.runs._tables import ENDINGS, Table, nearest_file, open_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -262,6 +263,10 @@ def _read_source(settings: ExploreSettings, frame: Any) -> tuple[LabelledRows, d
     path = Path(settings.source)
     if not path.exists() and path.suffix not in ENDINGS:
         said = f"'{settings.source}' is no file, and no data set"
+        near = nearest_file(path) if path.suffix else None
+        if near and not nearest(settings.source, names):
+            text = f"There is no file {path}; did you mean {near}?"
+            raise RunError(text, found=settings.source, suggestion=near.name)
         raise unknown(settings.source, names, said, there="data sets are")
     return _read_table(open_table(path, settings.encoding, settings.sheet), settings)
 

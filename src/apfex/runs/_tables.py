@@ -217,16 +217,19 @@ def _check_there(path: Path) -> None:
     if path.is_dir():
         raise RunError(f"{path} is a folder; name a CSV, Excel, Parquet or Arrow file.")
     if not path.exists():
-        near = nearest(path.name, _neighbours(path))
-        hint = f"; did you mean {path.with_name(near)}?" if near else "."
-        raise RunError(f"There is no file {path}{hint}", suggestion=near)
+        near = nearest_file(path)
+        hint = f"; did you mean {near}?" if near else "."
+        raise RunError(f"There is no file {path}{hint}", suggestion=near and near.name)
 
 
-def _neighbours(path: Path) -> list[str]:
+def nearest_file(path: Path) -> Path | None:
+    """The file beside a missing one that was probably meant."""
     try:
-        return [other.name for other in path.parent.iterdir() if other.is_file()]
+        beside = [other.name for other in path.parent.iterdir() if other.is_file()]
     except OSError:
-        return []
+        return None
+    near = nearest(path.name, beside)
+    return path.with_name(near) if near else None
 
 
 def _stored_columns(path: Path, format: FileFormat) -> tuple[str, ...]:
