@@ -1,14 +1,12 @@
 """Tutorials are what their scripts say, ran whole, and show no place of the machine."""
 
 import re
-import sys
 from pathlib import Path
 
 import nbformat
 import pytest
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
 SCRIPTS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
 LOCAL = re.compile(r"/(home|root|tmp|work|Users|usr)/|[A-Z]:\\\\")
 names = pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
