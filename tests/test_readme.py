@@ -34,6 +34,37 @@ def test_the_examples_of_the_method_run(block):
     run([block])
 
 
+def test_the_oracle_of_the_criteria_has_the_gap_that_the_page_says(capsys):
+    gaps = run(blocks_of("docs/criteria.md"))["result"].gaps.set_index("criterion").gap
+    assert gaps.round(2).to_dict() == {"dp": 0.3, "tpr": 0, "fpr": 0, "ppv": 0}
+    assert "0.3" in capsys.readouterr().out
+
+
+def test_the_example_of_deciding_runs(capsys):
+    flipped = run(blocks_of("docs/deciding.md"))["flipped"]
+    assert 0.02 < flipped.mean() < 0.3
+    assert "are decided otherwise" in capsys.readouterr().out
+
+
+def test_the_gate_of_its_page_is_open():
+    run(blocks_of("docs/gate.md"))
+
+
+def test_no_page_has_python_that_no_test_runs():
+    told = {path.name for path in (ROOT / "docs").glob("*.md") if blocks_of(f"docs/{path.name}")}
+    tests = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")]
+    assert not {name for name in told if not any(f'{name}"' in test for test in tests)}
+
+
+def test_the_front_page_shows_what_the_first_tutorial_runs():
+    (shown,) = blocks_of("docs/index.md")
+    start = (ROOT / "docs" / "tutorials" / "start.py").read_text(encoding="utf-8")
+    own = ("from ", "clf.fit(", "clf.front_.plot(")  # on all rows, and without the test rows
+    assert [
+        line for line in shown.splitlines() if not line.startswith(own) and line not in start
+    ] == []
+
+
 def test_the_examples_of_choosing_run_in_order():
     names = run(blocks_of("docs/choosing.md"))
     clf, decided = names["clf"], names["decided"]

@@ -16,5 +16,6 @@ def on_page_content(content: str, **_: object) -> str:
 
 
 def _mathml(match: re.Match) -> str:
-    display = "block" if match[1] == "[" else "inline"
-    return convert(html.unescape(match[2]).strip(), display=display)
+    block = match[1] == "["
+    shown = convert(html.unescape(match[2]).strip(), display="block" if block else "inline")
+    return f'<div class="equation">{shown}</div>' if block else shown

@@ -2,12 +2,14 @@
 
 A tutorial is a script in the percent format that editors know: ``# %% [markdown]`` begins a cell of
 text, ``# %%`` one of code, and ``# %% alt="..."`` one whose picture needs words. ``python
-website/execute.py adult trees`` takes only these.
+website/execute.py adult trees`` takes only these; ``--words`` runs nothing and keeps the outputs,
+where only text has changed since.
 """
 
 import re
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import nbformat
 from nbclient import NotebookClient
@@ -54,13 +56,41 @@ def execute(notebook: NotebookNode, folder: Path, timeout: int = 900) -> Noteboo
     return notebook
 
 
-if __name__ == "__main__":
-    from tempfile import TemporaryDirectory
+def same_code(one: NotebookNode, other: NotebookNode) -> bool:
+    """Whether two notebooks run the same."""
+    return [cell.source for cell in code_cells(one)] == [cell.source for cell in code_cells(other)]
 
+
+def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
+    """The cells that run, in order."""
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def keep_outputs(new: NotebookNode, old: NotebookNode) -> NotebookNode:
+    """Hand the outputs of a notebook to one that runs the same and says something else."""
+    if not same_code(new, old):
+        raise SystemExit("The code has changed, too: execute it without --words.")
+    for cell, before in zip(code_cells(new), code_cells(old), strict=True):
+        cell.outputs, cell.execution_count = before.outputs, before.execution_count
+    return new
+
+
+def main(arguments: list[str]) -> None:
+    """Execute the tutorials that are named, or all."""
+    names = [name for name in arguments if name != "--words"]
     for script in sorted(TUTORIALS.glob("*.py")):
-        if sys.argv[1:] and script.stem not in sys.argv[1:]:
+        if names and script.stem not in names:
             continue
-        with TemporaryDirectory() as folder:
-            done = execute(read_script(script.read_text(encoding="utf-8")), Path(folder))
-        nbformat.write(done, script.with_suffix(".ipynb"))
+        place = script.with_suffix(".ipynb")
+        notebook = read_script(script.read_text(encoding="utf-8"))
+        if "--words" in arguments:
+            keep_outputs(notebook, nbformat.read(place, as_version=4))
+        else:
+            with TemporaryDirectory() as folder:
+                execute(notebook, Path(folder))
+        nbformat.write(notebook, place)
         print(script.stem)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -25,6 +25,12 @@ def read_terms(text: str) -> dict[str, tuple[str, str]]:
     }
 
 
+def read_abbreviations(text: str) -> dict[str, str]:
+    """What every abbreviation of the glossary stands for."""
+    table = text.split("## Abbreviations")[1]
+    return dict(re.findall(r"^\| ([A-Z]+) \| (.+) \|$", table, flags=re.M))
+
+
 def _plain(markdown: str) -> str:
     return re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", " ".join(markdown.split())).replace("*", "")
 
@@ -35,11 +41,13 @@ def on_config(config: Any) -> Any:
     return config
 
 
-def on_page_markdown(markdown: str, page: Any, **_: Any) -> None:
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """The glossary does not lead to itself, nor do the reference and the project's records."""
-    _Linker.active = not page.file.src_uri.startswith(
-        ("glossary", "api/", "changelog", "decisions/")
-    )
+    _Linker.active = not page.file.src_uri.startswith(UNTOUCHED)
+    if not _Linker.active:
+        return markdown
+    shorts = read_abbreviations(GLOSSARY.read_text(encoding="utf-8"))
+    return "\n".join([markdown, "", *(f"*[{short}]: {long}" for short, long in shorts.items())])
 
 
 class _Terms(Extension):

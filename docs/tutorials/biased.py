@@ -62,7 +62,7 @@ pd.DataFrame(gaps)
 # `kind="marginal"` puts the bias into one attribute, and `kind="none"` nowhere; the latter is a test of honesty. Here is what an
 # audit says of a table without any bias, in samples of growing size:
 
-# %% alt="The measured gap of an unbiased table against the number of rows: it falls from 15 points at 200 rows to 2 at 20,000, along with its noise floor"
+# %% alt="The measured gap of an unbiased table against the number of rows: it falls from 21 points at 200 rows to 1 at 20,000, along with its noise floor"
 sizes = [200, 500, 1000, 2000, 5000, 20_000]
 rows = []
 for n in sizes:
@@ -80,4 +80,4 @@ ax.legend()
 plt.tight_layout()
 
 # %% [markdown]
-# A gap of fifteen points means nothing in two hundred rows. The interval says so, and the noise floor says it in one number.
+# A gap of twenty points means nothing in two hundred rows. The interval says so, and the noise floor says it in one number.

@@ -17,7 +17,7 @@ sizes
 # %% [markdown]
 # Eight cells, of which some hold a handful of people. What can be said about each?
 
-# %% alt="Share with good credit for each of the eight groups with 95 per cent intervals: wide ones for the small groups, down to four people"
+# %% alt="Share with good credit for each of the eight groups with 95 per cent intervals: wide ones for the small groups, down to one person"
 labels = audit(None, data.y, sensitive_features=data.sensitive)
 cells = labels.groups[labels.groups.by == "age x sex x foreign_worker"].sort_values("count")
 fig, ax = plt.subplots(figsize=(8, 3.5))
@@ -65,7 +65,8 @@ clf.front_.to_frame()[["error", "dp_gap", "dp_lower", "dp_upper", "dp_noise_floo
 # Compare the gap with its noise floor: most of what looks like unfairness between eight groups of this table could be chance. That is no
 # reason to do nothing. Four things help.
 #
-# 1. **Ask how many people would settle it.** `plan` names the groups that lack rows.
+# 1. **Ask how many people would settle it.** `plan` names the groups that lack rows. (We audit the rows of `fit` here, for want of
+#    others; on fresh rows gaps would be larger.)
 
 # %%
 decided = audit(data.y, clf.predict(data.X), sensitive_features=data.sensitive, tolerance=0.1)
@@ -88,7 +89,7 @@ decided.worse_off
 #
 # What parity itself would show, with a thousand people in groups of equal size:
 
-# %% alt="The noise floor of a thousand people against the number of groups: from 2.5 points with two groups to more than 60 with two hundred"
+# %% alt="The noise floor of a thousand people against the number of groups: from 3 points with two groups to 75 with a hundred"
 import numpy as np
 
 rng = np.random.default_rng(0)
@@ -103,5 +104,5 @@ ax.set(xscale="log", xlabel="groups", ylabel="noise floor", title="1,000 people,
 plt.tight_layout()
 
 # %% [markdown]
-# With a hundred groups of ten people, a gap of half the scale is what perfect equality looks like. Beyond that an intersectional
+# With a hundred groups of ten people, a gap of three quarters of the scale is what perfect equality looks like. Beyond that an intersectional
 # gap in one table is no longer a question for statistics; it is one for case review, or for more data.

@@ -78,7 +78,7 @@ plt.tight_layout()
 # And the worst-off group is that of Black *men*, not of Black women:
 
 # %%
-result.worst(6)[["group", "count", "rate", "lower", "upper", "clearly_below"]].round(3)
+cells[["group", "denominator", "rate", "lower", "upper"]].sort_values("rate").round(3)
 
 # %% [markdown]
 # ## The verdict on the story
@@ -96,7 +96,7 @@ result.worst(6)[["group", "count", "rate", "lower", "upper", "clearly_below"]].r
 # A model that learns the label from age, priors and the charge, without race, sex or the score, has the gaps in it, too.
 # The front shows what closing them costs. The noise floor matters here: the smallest of the groups has a hundred people.
 
-# %% alt="Error against the tpr gap of a front on COMPAS with six groups: intervals are wide, and the noise floor lies at about ten points"
+# %% alt="Error against the tpr gap of a front on COMPAS with six groups: intervals are wide, and the noise floor lies at fourteen points"
 data = load_dataset("compas", race="three")
 clf = APFExClassifier(criteria="tpr", favorable_label=0, max_gap=0.15, random_state=0)
 clf.fit(data.X, data.y, sensitive_features=data.sensitive)

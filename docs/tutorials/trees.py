@@ -6,8 +6,6 @@
 # and the two ways in which trees can reach a trade-off.
 
 # %%
-import time
-
 import matplotlib.pyplot as plt
 from sklearn.model_selection import train_test_split
 
@@ -29,7 +27,6 @@ X.dtypes.astype(str).value_counts()
 # %%
 fronts = {}
 for search in ("postprocess", "inprocess"):
-    start = time.perf_counter()
     clf = APFExClassifier(
         model="boosting", search=search, criteria="dp", max_gap=0.1, random_state=0
     )
@@ -61,7 +58,7 @@ rising = APFExClassifier(
     max_gap=0.1,
     random_state=0,
 )
-rising.fit(X.drop(columns="education"), y, sensitive_features=A)
+_ = rising.fit(X.drop(columns="education"), y, sensitive_features=A)
 
 # %% alt="Mean score against the years of education from 1 to 16: it never falls"
 rows = X_test.drop(columns="education").head(300)

@@ -1,6 +1,8 @@
 """The site, built once as ``make docs`` builds it."""
 
 import logging
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -20,3 +22,20 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config.plugins.on_startup(command="build", dirty=False)
     build(config)
     return folder
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium of this machine, started once."""
+    from playwright.sync_api import sync_playwright
+
+    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+    if path is None:
+        pytest.skip("browser tests need Chromium on the path: apt-get install chromium")
+    as_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    with sync_playwright() as started:
+        chromium = started.chromium.launch(
+            executable_path=path, args=["--no-sandbox"] if as_root else []
+        )
+        yield chromium
+        chromium.close()

@@ -1,5 +1,6 @@
 """The site has no dead link, asks nothing of any other host, and leaves no page or module out."""
 
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -85,10 +86,45 @@ def test_equations_are_there_without_a_script(site):
     assert "arithmatex" not in page
 
 
-def test_words_of_the_glossary_lead_to_it(site):
+def test_words_and_abbreviations_of_the_glossary_explain_themselves(site):
     page = (site / "choosing.html").read_text(encoding="utf-8")
-    assert 'class="term"' in page
     assert page.count("glossary.html#gap") == 1
+    assert 'class="term"' in page
+    assert '<abbr title="Karush' in (site / "method.html").read_text(encoding="utf-8")
+
+
+EVERYBODY_KNOWS = {"AI", "AMD", "COMPAS", "CSV", "EC", "EPYC", "EU", "GPU", "JSON", "MB", "MIT"}
+EVERYBODY_KNOWS |= {"URL", "US", "UTF", "VII"}
+RECORDS = {"benchmarks.md", "reproduction.md", "scaling.md"}  # for readers of the paper
+
+
+def test_no_abbreviation_goes_unexplained():
+    from website.terms import GLOSSARY, read_abbreviations
+
+    explained = read_abbreviations(GLOSSARY.read_text(encoding="utf-8"))
+    for page in [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "tutorials").glob("*.py")]:
+        if page.name not in RECORDS:
+            used = set(re.findall(r"\b([A-Z]{2,6})s?\b", prose(page)))
+            assert used <= {*explained, *EVERYBODY_KNOWS}, page.name
+
+
+def prose(page: Path) -> str:
+    """What a page says, without code, formulas, addresses and sources."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix == ".py":
+        text = "\n".join(line for line in text.splitlines() if line.startswith("#"))
+    text = re.sub(r"```.*?```|`[^`]*`|\$\$.*?\$\$|\\\(.*?\\\)", "", text, flags=re.S)
+    return re.sub(r"\]\([^)]*\)|^\[\^.*$", "]", text, flags=re.M)
+
+
+def test_every_entry_of_the_glossary_is_a_sentence():
+    from website.terms import GLOSSARY, read_terms
+
+    terms = read_terms(GLOSSARY.read_text(encoding="utf-8"))
+    assert len({anchor for anchor, _ in terms.values()}) >= 40
+    assert all(sentence.endswith(".") for _, sentence in terms.values())
+    headings = re.findall(r"^### ", GLOSSARY.read_text(encoding="utf-8"), flags=re.M)
+    assert len(headings) == len({anchor for anchor, _ in terms.values()})
 
 
 def test_the_build_is_the_one_of_make_docs():
