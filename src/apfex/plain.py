@@ -266,7 +266,7 @@ def check_record(kind: Any, values: Mapping[str, Any]) -> None:
         if inner != hint and not isinstance(value, tuple):
             raise ValueError(f"{field.name} must be {hint}, got {repr(value)[:40]}")
         for part in value if inner != hint else (value,):
-            plain = part.item() if hasattr(part, "item") else part
+            plain: Any = getattr(part, "item", lambda part=part: part)()
             is_odd = isinstance(plain, bool) and inner != "bool"
             if is_odd or not isinstance(plain, _KINDS[inner]):
                 raise ValueError(f"{field.name} must be {hint}, got {repr(part)[:40]}")

@@ -66,7 +66,7 @@ def fuzz(name: str, pristine: Path, examples: int, number: int) -> None:
         deadline=None,
         database=None,
         phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
         print_blob=False,
     )
     @given(st.data())

@@ -208,7 +208,7 @@ def forge_zip(draw: Callable, data: bytes) -> bytes:
     if kind == "drop":
         del parts[name]
     elif kind == "bomb":
-        parts[name] += bytes(2**28)
+        parts[name] += bytes(2**27)
     elif kind == "json" and name.endswith(".json"):
         parts[name] = forge_json(draw, parts[name])
     else:

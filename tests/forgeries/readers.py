@@ -164,7 +164,7 @@ def _resign(folder: Path) -> None:
 
 
 MODEL = {"content.json": m.forge_json, "arrays.safetensors": m.forge_bytes}
-RUN = dict.fromkeys(("run.json", "front.json", "audit.json"), m.forge_json)
+RUN: dict[str, Forge] = dict.fromkeys(("run.json", "front.json", "audit.json"), m.forge_json)
 READERS = {
     "rules": Reader(_use_model, MODEL, _resign),
     "group rules": Reader(_use_model, MODEL, _resign),
@@ -270,7 +270,7 @@ def _table() -> pd.DataFrame:
     return pd.DataFrame(
         {
             "sex": rng.choice(["F", "M"], 60),
-            "town": rng.choice(["Bern", "Zürich", None], 60),
+            "town": np.array(["Bern", "Zürich", None], dtype=object)[rng.integers(0, 3, 60)],
             "age": rng.integers(18, 80, 60),
             "income": rng.normal(size=60).round(3),
             "day": pd.date_range("2024-01-01", periods=60),
