@@ -457,7 +457,7 @@ def _read_hidden(hidden: Any) -> tuple[int, ...]:
     widths: tuple[Any, ...] = (
         tuple([hidden] if isinstance(hidden, Integral) else hidden) if known else (0,)
     )
-    if not all(isinstance(width, Integral) and width >= 1 for width in widths):
+    if not all(isinstance(width, Integral) and int(width) >= 1 for width in widths):
         raise ValueError(f"hidden must be widths of at least 1, got {hidden!r}.")
     return widths
 
