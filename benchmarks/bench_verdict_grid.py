@@ -208,7 +208,7 @@ def table(lines: Sequence[Sequence[Any]]) -> str:
     return "\n".join([head, "|" + "---|" * len(lines[0]), *rows])
 
 
-def tables(designs: pd.DataFrame, needed: pd.DataFrame) -> dict[str, str]:
+def tables(designs: Any, needed: Any) -> dict[str, str]:
     """The tables of the page, by their names."""
     kinds = {
         "equal": "groups of one size, 5 to 1,000 rows each",
@@ -229,7 +229,7 @@ def tables(designs: pd.DataFrame, needed: pd.DataFrame) -> dict[str, str]:
     }
 
 
-def _covered(parts: Mapping[str, pd.DataFrame]) -> str:
+def _covered(parts: Mapping[str, Any]) -> str:
     lines = [["", "designs", "covered", "in the worst design", "lower end too high, at parity",
               "where rates differ", "upper end too low"]]  # fmt: skip
     for words, part in parts.items():
@@ -242,7 +242,7 @@ def _covered(parts: Mapping[str, pd.DataFrame]) -> str:
 
 
 def _parity(alike: pd.DataFrame) -> str:
-    lines = [["rows of the smallest group", "designs", "shown to differ at all",
+    lines: list[Any] = [["rows of the smallest group", "designs", "shown to differ at all",
               "called a violation of .05", "in the worst design", "within .05",
               "inconclusive"]]  # fmt: skip
     bounds = ((1, 9), (10, 29), (30, 99), (100, 999), (1_000, 10**6))

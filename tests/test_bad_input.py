@@ -1,4 +1,5 @@
 """Malformed input of every kind to every public callable: one rule for what is said of it."""
+# pyright: reportArgumentType=false, reportCallIssue=false
 
 import copy
 from functools import cache
@@ -266,57 +267,57 @@ OTHERS: dict[str, tuple[str, str, Any]] = {
     "indexes": ("y_pred", "index", lambda: audit_of(
         y_true=pd.Series(Y), y_pred=pd.Series(Y, index=range(1, N + 1)))),
     "dp grouping": ("grouping", "'x'", lambda: dp_gap(Y, Y, sensitive_features=PEOPLE,
-                                                    grouping="x")),  # pyright: ignore
+                                                    grouping="x")),
     "dp min_count": ("min_count", "'a'", lambda: dp_gap(Y, Y, sensitive_features=PEOPLE,
-                                                      min_count="a")),  # pyright: ignore
+                                                      min_count="a")),
     "dp pos_label": ("pos_label", "7", lambda: dp_gap(Y, Y, sensitive_features=PEOPLE,
                                                      pos_label=7)),
     "tpr without labels": ("y_true", "None", lambda: tpr_gap(None, Y, sensitive_features=PEOPLE)),
     "odds without labels": ("y_true", "None",
                             lambda: equalized_odds_gap(None, Y, sensitive_features=PEOPLE)),
-    "rate": ("rate", "'tprr'", lambda: group_rates(Y, Y, rate="tprr",  # pyright: ignore
+    "rate": ("rate", "'tprr'", lambda: group_rates(Y, Y, rate="tprr",
                                                   sensitive_features=PEOPLE)),
     "accuracy": ("y_pred", "59", lambda: accuracy(Y, Y[1:])),
     "balanced accuracy": ("y_pred", "NoneType", lambda: balanced_accuracy(Y, None)),
     "worst group": ("sensitive_features", "NoneType",
                     lambda: worst_group_accuracy(Y, Y, sensitive_features=None)),
-    "counts as text": ("successes", "'a'", lambda: gap_interval(["a"], [20])),  # pyright: ignore
+    "counts as text": ("successes", "'a'", lambda: gap_interval(["a"], [20])),
     "counts above": ("successes", "30 of 20", lambda: gap_interval([30, 1], [20, 20])),
     "counts negative": ("successes", "-1", lambda: gap_interval([-1, 1], [20, 20])),
     "counts in parts": ("successes", "0.5", lambda: gap_interval([0.5, 1], [20, 20])),
     "interval confidence": ("confidence", "'a'", lambda: gap_interval([1, 2], [5, 5],
-                                                   confidence="a")),  # pyright: ignore
+                                                   confidence="a")),
     "interval draws": ("n_draws", "3", lambda: gap_interval([1, 2], [5, 5], n_draws=3)),
     "interval draws kind": ("n_draws", "'a'", lambda: gap_interval([1, 2], [5, 5],
-                                                       n_draws="a")),  # pyright: ignore
+                                                       n_draws="a")),
     "interval seed": ("random_state", "'a'", lambda: gap_interval([1, 2], [5, 5],
-                                                  random_state="a")),  # pyright: ignore
+                                                  random_state="a")),
     "inference seed": ("random_state", "'a'", lambda: gap_inference(Y, Y, rate="dp",
-                       sensitive_features=PEOPLE, random_state="a")),  # pyright: ignore
-    "of_scores": ("function", "int", lambda: of_scores(3)),  # pyright: ignore
+                       sensitive_features=PEOPLE, random_state="a")),
+    "of_scores": ("function", "int", lambda: of_scores(3)),
     "worst n": ("n", "0", lambda: audited().worst(0)),
     "worst by": ("by", "'sexx'", lambda: audited().worst(by="sexx")),
-    "worst by kind": ("by", "3", lambda: audited().worst(by=3)),  # pyright: ignore
-    "plan": ("max_gap", "'a'", lambda: audited().plan("a")),  # pyright: ignore
-    "plan power": ("power", "'a'", lambda: audited().plan(power="a")),  # pyright: ignore
-    "diff": ("earlier", "int", lambda: audited().diff(3)),  # pyright: ignore
+    "worst by kind": ("by", "3", lambda: audited().worst(by=3)),
+    "plan": ("max_gap", "'a'", lambda: audited().plan("a")),
+    "plan power": ("power", "'a'", lambda: audited().plan(power="a")),
+    "diff": ("earlier", "int", lambda: audited().diff(3)),
     "ends": ("criterion", "Did you mean 'tpr'?", lambda: audited().ends("tprr", "attribute0")),
     "exceeds row": ("row", "9", lambda: audited().exceeds([(9, 0.1)])),
-    "exceeds bound": ("bound", "'a'", lambda: audited().exceeds([(0, "a")])),  # pyright: ignore
+    "exceeds bound": ("bound", "'a'", lambda: audited().exceeds([(0, "a")])),
     "thresholds without scores": ("y_score", "None", lambda: audited().rates_by_threshold()),
-    "to_frame": ("table", "'x'", lambda: audited().to_frame("x")),  # pyright: ignore
+    "to_frame": ("table", "'x'", lambda: audited().to_frame("x")),
     "from_json text": ("text", "none", lambda: Audit.from_json("x")),
-    "from_json kind": ("text", "int", lambda: Audit.from_json(3)),  # pyright: ignore
+    "from_json kind": ("text", "int", lambda: Audit.from_json(3)),
     "from_json other": ("text", "something else", lambda: Audit.from_json("[]")),
-    "counts": ("counts", "int", lambda: audit_counts(3, AuditSettings())),  # pyright: ignore
-    "settings": ("settings", "int", lambda: audit_counts(audited().counts, 3)),  # pyright: ignore
-    "count_rows": ("groups", "int", lambda: count_rows(None, np.array([0]), 3)),  # pyright: ignore
-    "assert_gap": ("audit", "int", lambda: assert_gap(3)),  # pyright: ignore
+    "counts": ("counts", "int", lambda: audit_counts(3, AuditSettings())),
+    "settings": ("settings", "int", lambda: audit_counts(audited().counts, 3)),
+    "count_rows": ("groups", "int", lambda: count_rows(None, np.array([0]), 3)),
+    "assert_gap": ("audit", "int", lambda: assert_gap(3)),
     "assert_gap bound": ("max_gap", "'a'", lambda: assert_gap(audited(),
-                                                  max_gap="a")),  # pyright: ignore
-    "assert_gap end": ("end", "'x'", lambda: assert_gap(audited(), end="x")),  # pyright: ignore
+                                                  max_gap="a")),
+    "assert_gap end": ("end", "'x'", lambda: assert_gap(audited(), end="x")),
     "assert_gap by": ("by", "'x'", lambda: assert_gap(audited(), by="x")),
-    "gates": ("audit", "int", lambda: check_gates(3, "violation")),  # pyright: ignore
+    "gates": ("audit", "int", lambda: check_gates(3, "violation")),
     "gate rule": ("fail_on", "'dp_gap > a'", lambda: check_gates(audited(), "dp_gap > a")),
     "gate unknown": ("fail_on", "did you mean 'dp_gap'?",
                      lambda: check_gates(audited(), "dpp_gap > 0.1")),
@@ -333,29 +334,29 @@ OTHERS: dict[str, tuple[str, str, Any]] = {
     "groups of two lengths": ("sensitive_features", "'b': 2",
                               lambda: make_groups({"a": [1], "b": [1, 2]})),
     "parent": ("attributes", "'x'", lambda: make_groups(PEOPLE).parent("x")),
-    "parent kind": ("attributes", "3", lambda: make_groups(PEOPLE).parent(3)),  # pyright: ignore
+    "parent kind": ("attributes", "3", lambda: make_groups(PEOPLE).parent(3)),
     "encode": ("sensitive_features", "'sx'",
                lambda: make_groups({"sex": PEOPLE}).encode({"sx": PEOPLE})),
-    "memberships": ("scores", "list", lambda: soft_memberships([1])),  # pyright: ignore
+    "memberships": ("scores", "list", lambda: soft_memberships([1])),
     "rows": ("n", "0", lambda: make_biased(0)),
-    "kind": ("kind", "'x'", lambda: make_biased(50, kind="x")),  # pyright: ignore
+    "kind": ("kind", "'x'", lambda: make_biased(50, kind="x")),
     "strength": ("strength", "3", lambda: make_biased(50, strength=3)),
-    "base_rate": ("base_rate", "'a'", lambda: make_biased(50, base_rate="a")),  # pyright: ignore
-    "seed": ("random_state", "'a'", lambda: make_biased(50, random_state="a")),  # pyright: ignore
+    "base_rate": ("base_rate", "'a'", lambda: make_biased(50, base_rate="a")),
+    "seed": ("random_state", "'a'", lambda: make_biased(50, random_state="a")),
     "data set": ("name", "did you mean 'adult'?", lambda: load_dataset("adullt")),
-    "data set kind": ("name", "3", lambda: load_dataset(3)),  # pyright: ignore
+    "data set kind": ("name", "3", lambda: load_dataset(3)),
     "images": ("folder", "nofolder", lambda: load_images("nofolder")),
-    "images kind": ("folder", "int", lambda: load_images(3)),  # pyright: ignore
+    "images kind": ("folder", "int", lambda: load_images(3)),
     "encoder": ("categories", "'x'", lambda: TableEncoder(categories="x").fit(X)),
-    "encoder bins": ("bins", "'x'", lambda: TableEncoder(bins="x").fit(X)),  # pyright: ignore
+    "encoder bins": ("bins", "'x'", lambda: TableEncoder(bins="x").fit(X)),
     "encoder count": ("min_count", "0", lambda: TableEncoder(min_count=0).fit(X)),
     "stream rows": ("rule_rows", "0", lambda: StreamSettings(rule_rows=0)),
     "stream chunks": ("chunk_rows", "'a'", lambda: StreamSettings(chunk_rows="a")),
     # folders, runs and pages
     "load": ("nofolder", "nothing of this name", lambda: load("nofolder")),
-    "load kind": ("folder", "int", lambda: load(3)),  # pyright: ignore
+    "load kind": ("folder", "int", lambda: load(3)),
     "load_run": ("run", "nofolder", lambda: load_run("nofolder")),
-    "load_run kind": ("run", "int", lambda: load_run(3)),  # pyright: ignore
+    "load_run kind": ("run", "int", lambda: load_run(3)),
     "load_audit": ("run", "docs", lambda: load_audit("docs")),
     "rerun": ("run", "docs", lambda: rerun("docs")),
     "explore label": ("label", "did you mean 'y'?", lambda: of_run(label="yy")),
@@ -366,21 +367,21 @@ OTHERS: dict[str, tuple[str, str, Any]] = {
     "explore no rows": ("rows", "no", lambda: of_run(DECISIONS.head(0))),
     "audit_file": ("prediction", "'pp'", lambda: audit_file(DECISIONS, prediction="pp",
                                                           sensitive="sex")),
-    "audit page": ("audit", "int", lambda: write_audit_page(3, "x")),  # pyright: ignore
-    "audit page path": ("path", "int", lambda: write_audit_page(audited(), 3)),  # pyright: ignore
-    "front page": ("described", "int", lambda: write_front_page(3, "x")),  # pyright: ignore
+    "audit page": ("audit", "int", lambda: write_audit_page(3, "x")),
+    "audit page path": ("path", "int", lambda: write_audit_page(audited(), 3)),
+    "front page": ("described", "int", lambda: write_front_page(3, "x")),
     "front page of another": ("described", "None", lambda: write_front_page({}, "x")),
-    "describe": ("clf", "int", lambda: describe_front(3, X, Y)),  # pyright: ignore
+    "describe": ("clf", "int", lambda: describe_front(3, X, Y)),
     # a fitted classifier
-    "select": ("max_gap", "'a'", lambda: clf().select("a")),  # pyright: ignore
+    "select": ("max_gap", "'a'", lambda: clf().select("a")),
     "select unknown": ("max_gap", "Did you mean 'dp'?", lambda: clf().select({"dpp": 0.1})),
     "select confidence": ("confidence", "'a'",
-                          lambda: clf().select(0.1, confidence="a")),  # pyright: ignore
+                          lambda: clf().select(0.1, confidence="a")),
     "select increase": ("max_error_increase", "-1",
                         lambda: clf().select(0.1, max_error_increase=-1)),
     "at": ("point", "99", lambda: clf().at(99)),
-    "at kind": ("point", "'a'", lambda: clf().at("a")),  # pyright: ignore
-    "at part": ("point", "1.5", lambda: clf().at(1.5)),  # pyright: ignore
+    "at kind": ("point", "'a'", lambda: clf().at("a")),
+    "at part": ("point", "1.5", lambda: clf().at(1.5)),
     "use": ("point", "True", lambda: clf().use(True)),
     "compare": ("point", "99", lambda: clf().compare(0, 99, X)),
     "audit without people": ("sensitive_features", "None", lambda: clf().audit(X, Y)),
@@ -390,9 +391,9 @@ OTHERS: dict[str, tuple[str, str, Any]] = {
                             lambda: clf().predict(X, sensitive_features=PEOPLE)),
     "score": ("y", "59", lambda: clf().score(X, Y[1:])),
     "choose": ("bounds", "Did you mean 'dp'?", lambda: clf().front_.choose({"dpp": 1})),
-    "choose kind": ("bounds", "str", lambda: clf().front_.choose("a")),  # pyright: ignore
-    "save": ("folder", "int", lambda: clf().save(3)),  # pyright: ignore
-    "to_onnx": ("path", "int", lambda: clf().to_onnx(3)),  # pyright: ignore
+    "choose kind": ("bounds", "str", lambda: clf().front_.choose("a")),
+    "save": ("folder", "int", lambda: clf().save(3)),
+    "to_onnx": ("path", "int", lambda: clf().to_onnx(3)),
     "one class": ("y", "[1]", lambda: fit(y=[1] * N)),
     "one group": ("sensitive_features", "sex=F", lambda: fit(sensitive_features=one_group)),
     "a group a row": ("sensitive_features", "60 groups",
@@ -401,7 +402,7 @@ OTHERS: dict[str, tuple[str, str, Any]] = {
     "sensitive not there": ("sensitive", "sx",
                             lambda: quick(sensitive=["sx"]).fit(DECISIONS, Y)),
     # loops, losses and strategies
-    "optimizer": ("optimizer", "int", lambda: APFEx(3)),  # pyright: ignore
+    "optimizer": ("optimizer", "int", lambda: APFEx(3)),
     "strategy": ("strategy", "'pcp'", lambda: adam(strategy="pcp")),
     "window": ("window", "0", lambda: adam(window=0)),
     "scales": ("scales", "'x'", lambda: adam(scales="x")),
@@ -410,22 +411,22 @@ OTHERS: dict[str, tuple[str, str, Any]] = {
     "floor": ("floor", "'a'", lambda: adam(floor="a")),
     "trace": ("trace", "'no'", lambda: adam(trace="no")),
     "accumulate": ("accumulate", "'no'", lambda: adam(accumulate="no")),
-    "losses": ("losses", "3", lambda: adam().backward(3)),  # pyright: ignore
+    "losses": ("losses", "3", lambda: adam().backward(3)),
     "no losses": ("losses", "none", lambda: adam().backward([])),
-    "a loss of text": ("losses[0]", "float", lambda: adam().backward([1.0])),  # pyright: ignore
+    "a loss of text": ("losses[0]", "float", lambda: adam().backward([1.0])),
     "detached": ("losses[0]", "gradient", lambda: adam().backward([T(1.0)])),
-    "bound": ("bound", "'a'", lambda: Constraint(T(1.0), bound="a")),  # pyright: ignore
-    "soft": ("soft", "int", lambda: Constraint(3, bound=0.1)),  # pyright: ignore
+    "bound": ("bound", "'a'", lambda: Constraint(T(1.0), bound="a")),
+    "soft": ("soft", "int", lambda: Constraint(3, bound=0.1)),
     "margin": ("margin", "-1", lambda: Constraint(T(1.0), bound=0.1, margin=-1)),
-    "loss rate": ("rate", "'x'", lambda: FairnessLoss("x")),  # pyright: ignore
-    "loss weight": ("task_weight", "'a'", lambda: FairnessLoss(task_weight="a")),  # pyright: ignore
-    "loss count": ("min_count", "'a'", lambda: FairnessLoss(min_count="a")),  # pyright: ignore
-    "loss aggregate": ("aggregate", "'x'", lambda: FairnessLoss(aggregate="x")),  # pyright: ignore
-    "beta": ("beta", "'a'", lambda: DPLoss(beta="a")),  # pyright: ignore
+    "loss rate": ("rate", "'x'", lambda: FairnessLoss("x")),
+    "loss weight": ("task_weight", "'a'", lambda: FairnessLoss(task_weight="a")),
+    "loss count": ("min_count", "'a'", lambda: FairnessLoss(min_count="a")),
+    "loss aggregate": ("aggregate", "'x'", lambda: FairnessLoss(aggregate="x")),
+    "beta": ("beta", "'a'", lambda: DPLoss(beta="a")),
     "steepness": ("steepness", "-1", lambda: TPRLoss(steepness=-1)),
     "ccr threshold": ("threshold", "str",
-                      lambda: MulticlassCCRLoss(threshold="a")),  # pyright: ignore
-    "members": ("members", "3", lambda: Objectives(3)),  # pyright: ignore
+                      lambda: MulticlassCCRLoss(threshold="a")),
+    "members": ("members", "3", lambda: Objectives(3)),
     "scores": ("scores", "list", lambda: loss(scores=[1.0])),
     "whole scores": ("scores", "int64", lambda: loss(scores=T([1] * 6))),
     "labels short": ("y", "5", lambda: loss(y=T([0, 1, 0, 1, 0]))),
@@ -435,38 +436,38 @@ OTHERS: dict[str, tuple[str, str, Any]] = {
     "groups of text": ("groups", "list", lambda: loss(groups=["a"] * 6)),
     "weights negative": ("sample_weight", "-1", lambda: loss(sample_weight=-torch.ones(6))),
     "fixed weights": ("weights", "[-1, 1]", lambda: FixedWeights([-1, 1])),
-    "radius": ("radius", "'a'", lambda: CAGrad("a")),  # pyright: ignore
-    "cone": ("form", "'x'", lambda: ConeProjection("x")),  # pyright: ignore
-    "weighting": ("rate", "'a'", lambda: AdaptiveWeighting("a")),  # pyright: ignore
+    "radius": ("radius", "'a'", lambda: CAGrad("a")),
+    "cone": ("form", "'x'", lambda: ConeProjection("x")),
+    "weighting": ("rate", "'a'", lambda: AdaptiveWeighting("a")),
     "sampling": ("blend", "2", lambda: SetSampling(2)),
-    "tchebycheff": ("ideal", "'a'", lambda: SmoothTchebycheff(ideal="a")),  # pyright: ignore
-    "switch": ("cone", "int", lambda: AdaptiveSwitch(cone=3)),  # pyright: ignore
-    "switch patience": ("patience", "'a'", lambda: AdaptiveSwitch(patience="a")),  # pyright: ignore
-    "gramian": ("gramian", "list", lambda: min_norm([[1.0]])),  # pyright: ignore
+    "tchebycheff": ("ideal", "'a'", lambda: SmoothTchebycheff(ideal="a")),
+    "switch": ("cone", "int", lambda: AdaptiveSwitch(cone=3)),
+    "switch patience": ("patience", "'a'", lambda: AdaptiveSwitch(patience="a")),
+    "gramian": ("gramian", "list", lambda: min_norm([[1.0]])),
     "gramian shape": ("gramian", "[1]", lambda: min_norm(T([1.0]))),
     "qp": ("linear", "[1]", lambda: nonnegative_qp(torch.eye(2), T([1.0]))),
-    "kkt": ("gramian", "int", lambda: kkt_residual(3, 3)),  # pyright: ignore
-    "jacobian": ("values", "int", lambda: jacobian(3, [T(1.0)])),  # pyright: ignore
+    "kkt": ("gramian", "int", lambda: kkt_residual(3, 3)),
+    "jacobian": ("values", "int", lambda: jacobian(3, [T(1.0)])),
     "jacobian detached": ("values", "gradient", lambda: jacobian(T([1.0]), [T([1.0])])),
     "no batches": ("batches", "none",
                    lambda: empirical_scales([CrossEntropy()], torch.nn.Linear(2, 1), [])),
-    "history": ("n_objectives", "'a'", lambda: History("a", 2)),  # pyright: ignore
-    "ccr": ("x", "list", lambda: ccr_step([1.0])),  # pyright: ignore
+    "history": ("n_objectives", "'a'", lambda: History("a", 2)),
+    "ccr": ("x", "list", lambda: ccr_step([1.0])),
     "tanh": ("steepness", "0", lambda: tanh_step(T([1.0]), steepness=0)),
-    "abs": ("width", "str", lambda: smooth_abs(T([1.0]), width="a")),  # pyright: ignore
-    "max": ("x", "list", lambda: smooth_max([1.0])),  # pyright: ignore
-    "trees": ("booster", "int", lambda: Trees(3)),  # pyright: ignore
-    "tree depth": ("max_depth", "'a'", lambda: TreeSettings(max_depth="a")),  # pyright: ignore
+    "abs": ("width", "str", lambda: smooth_abs(T([1.0]), width="a")),
+    "max": ("x", "list", lambda: smooth_max([1.0])),
+    "trees": ("booster", "int", lambda: Trees(3)),
+    "tree depth": ("max_depth", "'a'", lambda: TreeSettings(max_depth="a")),
     "tree share": ("subsample", "2", lambda: TreeSettings(subsample=2)),
-    "hypervolume": ("values", "'a'", lambda: hypervolume("a", [1, 2])),  # pyright: ignore
+    "hypervolume": ("values", "'a'", lambda: hypervolume("a", [1, 2])),
     "reference": ("reference", "inf", lambda: hypervolume([[1, 2]], [np.inf, 1])),
     "non_dominated": ("values", "1 NaN", lambda: non_dominated([[np.nan, 1]])),
-    "front": ("points", "3", lambda: ParetoFront(3)),  # pyright: ignore
+    "front": ("points", "3", lambda: ParetoFront(3)),
     "front of two sizes": ("values", "got 1", lambda: ParetoFront([[1, 2], [1]])),
-    "backend": ("backend", "'x'", lambda: use_backend("x").__enter__()),  # pyright: ignore
-    "backend jobs": ("n_jobs", "'a'", lambda: use_backend(n_jobs="a").__enter__()),  # pyright: ignore
-    "all_sum": ("values", "int", lambda: all_sum(3)),  # pyright: ignore
-    "global_mean": ("values", "int", lambda: global_mean(3)),  # pyright: ignore
+    "backend": ("backend", "'x'", lambda: use_backend("x").__enter__()),
+    "backend jobs": ("n_jobs", "'a'", lambda: use_backend(n_jobs="a").__enter__()),
+    "all_sum": ("values", "int", lambda: all_sum(3)),
+    "global_mean": ("values", "int", lambda: global_mean(3)),
     "global_mean weights": ("sample_weight", "-1", lambda: global_mean(T([1.0, 2]), T([-1.0, 3]))),
 }  # fmt: skip
 

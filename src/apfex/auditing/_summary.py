@@ -178,7 +178,7 @@ def rests_on(tested: Sequence[Tested], limit: float) -> list[str | None]:
 
 def few_cases(gaps: pd.DataFrame) -> list[str]:
     """A note of the violations that rest on fewer than five cases."""
-    few = gaps[gaps["rests_on"].notna()]
+    few: Any = gaps[gaps["rests_on"].notna()]
     controls = _controls(few) if "count" in few else []
     found = [
         f"{row['criterion']} by {row['by']}{_within(row, controls)} ({row['rests_on']})"

@@ -452,10 +452,12 @@ def _check_work(given: APFExClassifier) -> None:
         ) from error
 
 
-def _read_hidden(hidden: Sequence[int]) -> tuple[int, ...]:
+def _read_hidden(hidden: Any) -> tuple[int, ...]:
     known = isinstance(hidden, Integral | list | tuple) and not isinstance(hidden, bool)
-    widths = tuple([hidden] if isinstance(hidden, Integral) else hidden) if known else (0,)
-    if not all(isinstance(width, Integral) and width >= 1 for width in widths):
+    widths: tuple[Any, ...] = (
+        tuple([hidden] if isinstance(hidden, Integral) else hidden) if known else (0,)
+    )
+    if not all(isinstance(width, Integral) and int(width) >= 1 for width in widths):
         raise ValueError(f"hidden must be widths of at least 1, got {hidden!r}.")
     return widths
 

@@ -49,4 +49,4 @@ def read_criteria(criteria: str | Sequence[str]) -> tuple[str, ...]:
     if unknown or not given:
         near = meant(unknown[0], CRITERIA) if unknown else ""
         raise ValueError(f"criteria must be some of {sorted(CRITERIA)}, got {list(given)}.{near}")
-    return tuple(dict.fromkeys(_SHORT.get(name, name) for name in given))
+    return tuple(dict.fromkeys(str(_SHORT.get(name, name)) for name in given))
