@@ -61,3 +61,38 @@ def people(n: int = 400, n_classes: int = 2, seed: int = 0):
     table = {"sex": generator.choice(["F", "M"], n), "race": generator.choice(["A", "B", "C"], n)}
     y, decided = generator.integers(0, n_classes, (2, n))
     return y, decided, table, generator.uniform(0.5, 2.0, n)
+
+
+def many_awkward_jacobians(m: int, count: int, seed: int = 0) -> Tensor:
+    """Jacobians [count, m, 2m + 3] in float64; each has some of the troubles, drawn at random.
+
+    Few columns, rows that are zero, repeated, opposed (exactly or nearly), collinear or nearly
+    parallel, rows that nearly cancel, scales of rows from 1e-12 to 1e12, and a tiny common scale.
+    """
+    generator = torch.Generator().manual_seed(1000 * m + seed)
+    p = 2 * m + 3
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(count, *shape, generator=generator, dtype=torch.float64)
+
+    def uniform(*shape: int) -> Tensor:
+        return torch.rand(count, *shape, generator=generator, dtype=torch.float64)
+
+    def sometimes(share: float) -> Tensor:
+        return uniform(1, 1) < share
+
+    rows = normal(m, p)
+    columns = (uniform(1) * (p + m)).long().clamp(max=p - 1) + 1
+    rows = rows * (torch.arange(p) < columns).unsqueeze(1)
+    small = 10 ** (-16 * uniform(1, 1))  # how nearly: from 1 down to rounding
+    direction = normal(1, p)
+    rows = torch.where(sometimes(0.15), direction + small * rows, rows)
+    rows = torch.where(sometimes(0.15), rows - rows.mean(-2, keepdim=True), rows)
+    rows = torch.where(sometimes(0.1), normal(m, 1) * direction, rows)
+    partner = rows.gather(-2, (uniform(m, 1) * m).long().expand(-1, -1, p))
+    sign = normal(m, 1).sign()
+    nearly = sign * partner + torch.where(sometimes(0.5), small, 0.0) * normal(m, p)
+    rows = torch.where(sometimes(0.3) & (uniform(m, 1) < 0.5), nearly, rows)
+    rows = torch.where(sometimes(0.5), rows * 10 ** (24 * uniform(m, 1) - 12), rows)
+    rows = torch.where(sometimes(0.2) & (uniform(m, 1) < 0.4), 0.0, rows)
+    return torch.where(sometimes(0.1), 1e-12 * rows, rows)

@@ -20,6 +20,8 @@ from apfex.solvers._nonnegative import (
 _MOST_ENUMERATED = 5
 """Up to this many gradients all 2^m - 1 faces are tried at once, where there is a batch to fill
 the machine; otherwise an active set is grown."""
+_MOST_MENDED = 10
+"""Up to this many gradients an answer that rounding has spoiled is looked for among all faces."""
 
 
 def min_norm(gramian: Tensor) -> Tensor:
@@ -43,8 +45,10 @@ def min_norm(gramian: Tensor) -> Tensor:
     gradient. Gradients are first scaled to unit length, which changes the variables but not the
     problem, so lengths may differ by many orders of magnitude. A large batch of two gradients has a
     closed form; of up to five, every face's KKT system is solved and the answer with the smallest
-    residual kept; otherwise it is a non-negative least squares problem. A zero gradient takes all
-    the weight: leaving it out is the caller's choice.
+    residual kept; otherwise it is a non-negative least squares problem. Its answer is checked on a
+    CPU: where long gradients oppose each other beside a far shorter one, squares lose digits, and
+    all faces of up to ten gradients are tried as well. A zero gradient takes all the weight:
+    leaving it out is the caller's choice.
 
     Examples
     --------
@@ -63,21 +67,36 @@ def min_norm(gramian: Tensor) -> Tensor:
     if m == 1:
         return torch.ones_like(gramian[..., 0])
     lengths = exact.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()
-    shortest = lengths.amin(-1, keepdim=True)
-    safe = torch.where(lengths > 0, lengths, 1.0)
-    cosines = (exact / safe.unsqueeze(-1) / safe.unsqueeze(-2)).clamp(-1, 1)
-    cosines.diagonal(dim1=-2, dim2=-1).fill_(1.0)
-    ratios = shortest / safe  # in (0, 1]: weights on unit vectors u become weights ratios * u
     if m == 2:
-        weights = _two(cosines, ratios)
+        weights = _two(*_on_unit_vectors(exact))
     elif m <= _MOST_ENUMERATED:
-        weights = _best_face(exact, cosines, ratios)
+        weights = _best_face(exact)
     else:
-        outer = ratios.unsqueeze(-1) * ratios.unsqueeze(-2)
-        weights = _to_simplex(ratios * nonnegative_qp(cosines + outer, ratios))
+        weights = _by_least_squares(exact)
+    shortest = lengths.amin(-1, keepdim=True)
     first_zero = (lengths == 0) & ((lengths == 0).cumsum(-1) == 1)
     weights = torch.where(shortest > 0, weights, first_zero.to(torch.float64))
     return weights.to(gramian.dtype)
+
+
+def _on_unit_vectors(gramian: Tensor) -> tuple[Tensor, Tensor]:
+    """Cosines, and ratios in (0, 1] of lengths: u on unit vectors is ratios * u on gradients."""
+    lengths = gramian.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()
+    safe = torch.where(lengths > 0, lengths, 1.0)
+    cosines = (gramian / safe.unsqueeze(-1) / safe.unsqueeze(-2)).clamp(-1, 1)
+    cosines.diagonal(dim1=-2, dim2=-1).fill_(1.0)
+    return cosines, lengths.amin(-1, keepdim=True) / safe
+
+
+def _by_least_squares(gramian: Tensor) -> Tensor:
+    cosines, ratios = _on_unit_vectors(gramian)
+    outer = ratios.unsqueeze(-1) * ratios.unsqueeze(-2)
+    weights = _to_simplex(ratios * nonnegative_qp(cosines + outer, ratios))
+    if gramian.device.type == "cpu" and ratios.shape[-1] <= _MOST_MENDED:
+        spoiled = kkt_residual(gramian, weights) > 1
+        if bool(spoiled.any()):
+            weights[spoiled] = _best_face(gramian[spoiled])
+    return weights
 
 
 def kkt_residual(gramian: Tensor, weights: Tensor) -> Tensor:
@@ -135,7 +154,18 @@ def _min_norm_one(gramian: np.ndarray) -> np.ndarray:
     cosines = (gramian / lengths[:, None] / lengths).clip(-1, 1)
     np.fill_diagonal(cosines, 1.0)
     weights = ratios * solve_one(cosines + ratios[:, None] * ratios, ratios)
-    return weights / weights.sum()
+    weights /= weights.sum()
+    if len(weights) > _MOST_MENDED or _is_shortest(gramian, weights):
+        return weights
+    return _best_face(torch.from_numpy(gramian)).numpy()
+
+
+def _is_shortest(gramian: np.ndarray, weights: np.ndarray) -> bool:
+    """Whether ``kkt_residual`` is at most 1."""
+    products, sizes = gramian @ weights, np.abs(gramian) @ weights
+    value = weights @ products
+    rounding = 8 * len(weights) * np.finfo(np.float64).eps * (sizes + weights @ sizes)
+    return bool((value - products <= 1e-8 * abs(value) + rounding).all())
 
 
 def _two(cosines: Tensor, ratios: Tensor) -> Tensor:
@@ -148,8 +178,9 @@ def _two(cosines: Tensor, ratios: Tensor) -> Tensor:
     return torch.where(total > 0, weights / total, 0.5)
 
 
-def _best_face(gramian: Tensor, cosines: Tensor, ratios: Tensor) -> Tensor:
+def _best_face(gramian: Tensor) -> Tensor:
     """Solve the KKT system of every face, and keep the one with the smallest residual."""
+    cosines, ratios = _on_unit_vectors(gramian)
     m = ratios.shape[-1]
     faces = _faces(m, ratios.device)  # [f, m]
     inside = faces.unsqueeze(-1) & faces.unsqueeze(-2)
