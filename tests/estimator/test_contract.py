@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import check_estimator
 from tests.estimator.tables import DATA, FRESH, quick, shared
 
@@ -15,6 +16,7 @@ WEIGHTS = (
     "Weighted rows and repeated rows are split and shuffled differently, so equality holds up to "
     "noise; see the tests below."
 )
+QUICK = {"n_members": 2, "batch_size": 32, "bins": None, "validation": "split"}
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
     "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
@@ -25,15 +27,31 @@ EXPECTED = {
 @pytest.mark.parametrize(
     "settings",
     [
-        {"epochs": 20, "n_members": 2, "batch_size": 32, "bins": None, "validation": "split"},
+        {**QUICK, "model": "linear", "epochs": 8},
+        pytest.param({**QUICK, "epochs": 20}, marks=pytest.mark.slow),
         pytest.param({}, marks=pytest.mark.slow),
         pytest.param({"model": "linear"}, marks=pytest.mark.slow),
         pytest.param({"model": "boosting", "n_estimators": 20}, marks=pytest.mark.slow),
         pytest.param(
             {"model": "boosting", "n_estimators": 20, "search": "inprocess"}, marks=pytest.mark.slow
         ),
+        pytest.param({"model": "mlp", "epochs": 20, "search": "inprocess"}, marks=pytest.mark.slow),
+        pytest.param(
+            {"model": ("mlp", "boosting"), "epochs": 20, "n_estimators": 20}, marks=pytest.mark.slow
+        ),
+        pytest.param({"model": LogisticRegression()}, marks=pytest.mark.slow),
     ],
-    ids=["quick", "default", "linear", "trees", "trees of their own"],
+    ids=[
+        "quick",
+        "quick networks",
+        "default",
+        "linear",
+        "trees",
+        "trees of their own",
+        "networks of their own",
+        "mixture",
+        "a user's model",
+    ],
 )
 def test_it_passes_the_checks_of_scikit_learn(settings):
     results = check_estimator(

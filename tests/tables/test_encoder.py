@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import check_estimator
 
 from apfex.tables import TableEncoder
 
@@ -161,7 +162,7 @@ def test_bad_tables_are_named(X, error, message):
         ({"min_count": 0}, "min_count must be an integer of at least 1, got 0"),
         ({"max_bins": 1}, "max_bins must be an integer of at least 2, got 1"),
         ({"bins": "oak"}, "bins must be 'tree', 'quantile' or None, got 'oak'"),
-        ({"bins": "tree"}, "bins='tree' needs labels"),
+        ({"bins": "tree"}, "bins='tree' requires y to be passed"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):
@@ -232,3 +233,13 @@ def test_damaged_json_is_refused():
     del stored["columns"][0]["mean"]
     with pytest.raises(ValueError, match="output of to_json"):
         TableEncoder.from_json(json.dumps(stored))
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"categories": "codes"}, {"bins": "tree"}, {"bins": "quantile"}], ids=str
+)
+def test_it_passes_the_checks_of_scikit_learn(settings):
+    results = check_estimator(TableEncoder(**settings), on_fail=None, on_skip=None)
+    odd = {one["check_name"]: one["exception"] for one in results if one["status"] != "passed"}
+    odd.pop("check_array_api_input", None)  # skipped unless SCIPY_ARRAY_API is set
+    assert odd == {}

@@ -203,7 +203,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if self.bins != "tree":
             return None
         if y is None:
-            raise ValueError("bins='tree' needs labels, got y=None; pass y or use 'quantile'.")
+            raise ValueError(
+                "bins='tree' requires y to be passed, but the target y is None; pass labels, or "
+                "use 'quantile'."
+            )
         labels = np.asarray(y)
         if labels.shape != (n_rows,):
             raise ValueError(
@@ -274,6 +277,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         del input_features
         return np.array([name for p in self.plans_ for name in p.feature_names()], dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn what is taken, and that the matrix is always of float32."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = []
+        tags.target_tags.required = self.bins == "tree"
+        return tags
 
     def to_json(self) -> str:
         """Return the fitted encoder as JSON text, exact to the last bit.
