@@ -107,6 +107,36 @@ def test_smooth_max_takes_a_mask_that_broadcasts(dim, shape):
 
 
 @pytest.mark.parametrize(
+    "relaxation",
+    [
+        tanh_step,
+        lambda x: tanh_step(x, 0.3, 2.0),
+        ccr_step,
+        lambda x: ccr_step(x, torch.linspace(0.2, 0.4, 7), torch.linspace(0.3, 0.6, 7)),
+        identity_step,
+        smooth_abs,
+        lambda x: smooth_abs(x - 0.5, 0.2),
+        smooth_max,
+        lambda x: smooth_max(x, 0.5),
+        lambda x: smooth_max(x, 0.5, where=torch.arange(7) != 2),
+    ],
+)
+def test_slopes_are_those_of_small_changes(relaxation):
+    x = torch.tensor([0.03, 0.18, 0.31, 0.46, 0.62, 0.71, 0.97], dtype=torch.float64)
+    assert torch.autograd.gradcheck(relaxation, (x.requires_grad_(),))
+    single = relaxation(x.detach().float())
+    torch.testing.assert_close(single.double(), relaxation(x).detach(), rtol=1e-5, atol=1e-6)
+
+
+def test_defaults_are_those_of_the_documents():
+    x = torch.linspace(-0.1, 1.1, 7, dtype=torch.float64)
+    assert torch.equal(tanh_step(x), tanh_step(x, threshold=0.5, steepness=5.0))
+    assert torch.equal(ccr_step(x), ccr_step(x, threshold=0.5, width=0.25))
+    assert torch.equal(smooth_abs(x), smooth_abs(x, width=1e-3))
+    assert torch.equal(smooth_max(x), smooth_max(x, temperature=0.02))
+
+
+@pytest.mark.parametrize(
     ("call", "name"),
     [
         (lambda x: tanh_step(x, steepness=0.0), "steepness"),

@@ -12,6 +12,7 @@ from apfex.objectives import (
     Objectives,
     TPRLoss,
 )
+from apfex.objectives._batch import check_batch
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
@@ -101,3 +102,8 @@ def test_members_that_are_no_objectives_are_refused():
     with pytest.raises(TypeError, match=r"members\[1\] must be an objective"):
         Objectives([CrossEntropy(), lambda *_: torch.zeros(())])  # type: ignore[list-item]
     assert len(Objectives(loss for loss in (CrossEntropy(), FairnessLoss()))) == 2  # type: ignore[arg-type]
+
+
+def test_a_worker_may_have_no_rows_of_a_weighted_batch():
+    none = torch.zeros(0)
+    assert len(check_batch(none, none.long(), none, is_part=True).scores) == 0
