@@ -1,3 +1,5 @@
+from dataclasses import FrozenInstanceError
+
 import pytest
 import torch
 from scipy.optimize import minimize
@@ -115,3 +117,24 @@ def test_activity_follows_the_measured_value():
 def test_bad_constraints(arguments, message):
     with pytest.raises(ValueError, match=message):
         Constraint(**arguments)
+
+
+def test_a_constraint_without_gradient_gets_no_weight_of_its_own():
+    stacked = torch.tensor([[1.0, 2.0], [0.0, 0.0], [-1.0, 0.0]], dtype=torch.float64)
+    step = constraint_step(stacked @ stacked.T, torch.tensor([0.5, 0.5], dtype=torch.float64))
+    assert step.multipliers[0] == 0
+    assert step.multipliers[1] == pytest.approx(1.5)
+
+
+def test_rounding_of_a_large_demand_is_no_slack_beside_a_small_one():
+    rows = torch.tensor([[1e4, 0.0], [0.0, 1.0]], dtype=torch.float64)
+    _, step = bend(torch.zeros(2).double(), rows, torch.tensor([1e6, 1e-3]).double())
+    assert step.slack == 0
+
+
+def test_results_are_frozen_and_compared_by_identity():
+    """Tensors have no single truth value."""
+    steps = [constraint_step(torch.eye(2), torch.ones(1)) for _ in range(2)]
+    assert steps[0] != steps[1]
+    with pytest.raises(FrozenInstanceError):
+        steps[0].slack = torch.zeros(())  # type: ignore[misc]

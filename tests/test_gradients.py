@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from apfex.gradients import Jacobian, empirical_scales, jacobian
+from apfex.gradients import Jacobian, _largest, empirical_scales, jacobian
 from apfex.objectives import CrossEntropy, FairnessLoss, SquaredError
 
 
@@ -200,3 +200,38 @@ def test_scales_with_a_grouping_for_each_objective_and_bad_losses(setting):
     model[0].weight.data[0, 0] = torch.nan
     with pytest.raises(ValueError, match=r"objectives\[0\] must have finite losses, got nan"):
         empirical_scales([CrossEntropy()], model, batches)
+
+
+def test_gramians_keep_precision():
+    """Those of half precision are added up in single, those of double in double."""
+    rows = torch.randn(3, 4000, dtype=torch.float64)
+    exact = rows @ rows.T
+    half = Jacobian((rows.bfloat16(), rows.bfloat16())).gramian()
+    assert half.dtype == torch.float32
+    torch.testing.assert_close(half.double(), 2 * exact, rtol=0.02, atol=20.0)
+    alone = Jacobian((rows[:, :1] * 2**-10 + 1,)).gramian()
+    assert alone.dtype == torch.float64
+    expected = (rows[:, :1] * 2**-10 + 1) @ (rows[:, :1] * 2**-10 + 1).T
+    torch.testing.assert_close(alone, expected, rtol=1e-15, atol=0)
+
+
+class Team:
+    """What another worker gives, beside what this one does."""
+
+    def __init__(self, other: float) -> None:
+        self.other = other
+
+    def gather(self, own: torch.Tensor) -> torch.Tensor:
+        assert own.shape == (1,)
+        return torch.stack([own, torch.tensor([self.other], dtype=own.dtype)])
+
+
+@pytest.mark.parametrize(("other", "expected"), [(0.5, 3.0), (7.0, 7.0), (-torch.inf, 3.0)])
+def test_the_largest_row_is_that_of_any_worker(monkeypatch, other, expected):
+    monkeypatch.setattr("apfex.gradients.workers", lambda: Team(other))
+    assert _largest(torch.tensor([1.0, 3.0, 2.0])) == expected
+
+
+def test_a_worker_without_rows_has_no_say(monkeypatch):
+    monkeypatch.setattr("apfex.gradients.workers", lambda: Team(2.0))
+    assert _largest(torch.zeros(0)) == 2.0

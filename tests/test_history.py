@@ -90,3 +90,74 @@ def test_a_checkpoint_continues_the_same(steps):
 def test_bad_window():
     with pytest.raises(ValueError, match="window must be at least 1, got 0"):
         History(2, window=0)
+
+
+def test_rescaling_reaches_every_loss_and_nothing_else():
+    """Those of closed windows, of the window under way and of the trace."""
+    rows, factor = torch.rand(5, 2, dtype=torch.float64), torch.tensor([2.0, 0.5])
+    plain, scaled = History(2, window=2, trace=True), History(2, window=2, trace=True)
+    for row in rows:
+        plain.record(record(row))
+        scaled.record(record(row))
+    for ones in (torch.ones(2), factor):
+        scaled.rescale(ones.double())
+    last = record([1.0, 1.0])
+    plain.record(record(1 / factor))
+    scaled.record(last)
+    torch.testing.assert_close(scaled.losses, plain.losses * factor)
+    told, expected = scaled.to_frame(), plain.to_frame()
+    assert told["loss0"].tolist() == pytest.approx((2 * expected["loss0"]).tolist())
+    assert told["loss1"].tolist() == pytest.approx((expected["loss1"] / 2).tolist())
+    torch.testing.assert_close(scaled.weights[:2], plain.weights[:2])
+
+
+def test_norms_are_forgotten_on_demand():
+    history = History(2, window=5)
+    history.record(record([1, 1], norms=torch.tensor([1.0, 4.0])))
+    history.forget_norms()
+    assert history.largest_norms.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("trace", [False, True])
+def test_choices_have_names_where_there_are_names(trace):
+    named = History(1, window=1, trace=trace, choice_names=("PCP", "AW"))
+    plain = History(1, window=1, trace=trace)
+    for choice in (0, 1, 7):
+        named.record(record([1.0], choice=choice))
+        plain.record(record([1.0], choice=choice))
+    assert named.to_frame()["strategy"].tolist() == ["PCP", "AW", "7"]
+    assert named.to_frame().columns[2] == "strategy"
+    assert "strategy" not in plain.to_frame()
+
+
+def test_without_a_window_there_are_no_rows():
+    history = History(3, window=2, members=(4,))
+    history.record(record(torch.ones(4, 3), members=(4,)))
+    assert history.losses.shape == (0, 4, 3)
+    assert history.weights.shape == (0, 4, 3)
+
+
+def test_what_was_not_measured_is_nan_in_every_column():
+    history = History(2, window=1, trace=True)
+    history.record(record([1.0, 2.0], norms=torch.tensor([3.0, 4.0])))
+    history.record(record([1.0, 2.0]))
+    frame = history.to_frame()
+    assert frame[["norm0", "norm1"]].values.tolist()[0] == [3.0, 4.0]
+    assert frame[["norm0", "norm1"]].isna().values.tolist() == [[False, False], [True, True]]
+
+
+def test_a_trace_has_a_column_for_each_objective_also_where_nothing_was_measured():
+    history = History(2, window=1, trace=True)
+    history.record(record([1.0, 2.0]))
+    assert history.to_frame()[["norm0", "norm1"]].isna().to_numpy().all()
+
+
+def test_a_history_keeps_no_graph_and_steps_only_for_a_trace():
+    history = History(2, window=2)
+    losses = torch.rand(2, dtype=torch.float64, requires_grad=True)
+    for _ in range(3):
+        history.record(StepRecord(losses * 2, losses * 2, torch.tensor(0), torch.tensor(1.0)))
+    assert not history.losses.requires_grad
+    assert not any(part.requires_grad for part in history.state_dict()["sums"].values())
+    assert history.state_dict()["steps"] == []
+    assert History(1, window=1).losses.dtype == torch.float64

@@ -1,6 +1,7 @@
 """Hard confusion counts: exact, mergeable, and of any grouping."""
 
 import json
+from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
 from operator import add
@@ -18,6 +19,7 @@ from apfex.rates import (
     RATES,
     ConfusionCounts,
     GroupIndex,
+    Repeats,
     count_rows,
     rate_sums,
     soft_counts,
@@ -269,3 +271,25 @@ def test_what_does_not_add_up_is_refused(change, message):
     with pytest.raises(ValueError, match=message):
         add(counts, count_rows(**call | change))
     assert counts.__add__(0) is NotImplemented  # type: ignore[operator]
+
+
+def test_repeated_rows_know_whether_they_weigh_alike():
+    rows = np.array([2, 1])
+    assert Repeats(rows, None).weight == 1.0
+    alike = np.array([[1.0, 0.5], [0.5, 0.25], [0.5, 0.5], [0.5, 0.5]])
+    assert Repeats(rows, alike).weight == 0.5
+    assert Repeats(rows, alike).take([1]).weights.tolist() == [[0.5], [0.25], [0.5], [0.5]]  # type: ignore[union-attr]
+    assert Repeats(rows, None).take([1]).weights is None
+    assert Repeats(rows, alike * [[1], [1], [1], [2]]).weight is None
+
+
+def test_only_the_selection_rate_needs_no_labels():
+    assert [name for name, rate in RATES.items() if not rate.needs_labels] == ["dp"]
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_an_index_knows_of_rows_outside_of_all_groups(outside):
+    codes = np.array([0, 1, -1 if outside else 1, 0])
+    groups = replace(make_groups(["a", "b", "b", "a"]), codes=codes)
+    assert GroupIndex.of(groups).has_outsiders is outside
+    assert GroupIndex.of(torch.from_numpy(codes)).has_outsiders is outside

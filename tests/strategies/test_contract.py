@@ -21,6 +21,7 @@ from apfex.strategies import (
     StepView,
     Strategy,
     UPGrad,
+    check_weights,
 )
 
 STRATEGIES = [
@@ -209,3 +210,16 @@ def test_tchebycheff_has_one_number_for_each_loss(name, given):
     message = rf"{name} must have one entry for each of the 3 losses, got shape {shape}; give 3"
     with pytest.raises(ValueError, match=message.replace("[", r"\[")):
         SmoothTchebycheff(**{name: given}).decide(StepView.of(torch.eye(3), torch.ones(3)))
+
+
+@pytest.mark.parametrize("wrong", [-1e-9, torch.nan, torch.inf])
+def test_weights_that_no_direction_can_be_made_of_are_refused(wrong):
+    with pytest.raises(ValueError, match="weights that are finite and not negative, got"):
+        check_weights(torch.tensor([1.0, wrong]), EqualWeights())
+    check_weights(torch.tensor([1.0, 0.0]), EqualWeights())
+
+
+def test_a_view_without_a_history_is_the_first_step_of_windows_of_one():
+    view = StepView.of(torch.eye(2), torch.ones(3, 2))
+    assert (view.step, view.history.window, view.history.members) == (0, 1, (3,))
+    assert view.seeds.shape == (3,)

@@ -8,7 +8,13 @@ import pytest
 import torch
 from tests.strategies.test_contract import history_of
 
-from apfex.strategies import AdaptiveSwitch, Choice, StepView
+from apfex.strategies import (
+    AdaptiveSwitch,
+    AdaptiveWeighting,
+    Choice,
+    StepView,
+    read_strategies,
+)
 
 PCP, AW, PSS = Choice.PCP, Choice.AW, Choice.PSS
 ALIGNED = torch.tensor([[1.0, 0.5], [0.5, 1.0]], dtype=torch.float64)
@@ -129,3 +135,28 @@ def test_every_choice_is_that_of_the_settled_rule(patience):
         assert AdaptiveSwitch(patience=patience).choose(view) == expected, (losses, choices)
         seen.add(expected)
     assert seen == {PCP, AW, PSS}
+
+
+def test_defaults_are_the_settled_ones():
+    rule = AdaptiveSwitch()
+    assert (rule.tolerance, rule.patience, rule.small_gradient) == (1e-3, 5, 1e-3)
+    assert (rule.imbalance, rule.aligned, rule.order) == (2.0, 0.0, "weighting_first")
+
+
+def test_a_search_switches_at_a_pace_of_its_own():
+    (rule,) = read_strategies("switch")
+    assert isinstance(rule, AdaptiveSwitch)
+    assert isinstance(rule.weighting, AdaptiveWeighting)
+    assert (rule.weighting.rate, rule.patience) == (1.0, 1)
+
+
+@pytest.mark.parametrize(("cosine", "expected"), [(0.6, PCP), (0.4, AW)])
+def test_a_pair_is_aligned_by_its_angle_whatever_the_lengths(cosine, expected):
+    losses = torch.tensor(FALLING, dtype=torch.float64)
+    history = history_of(losses, torch.tensor([int(AW)] * 2))
+    for long, short in ((10.0, 1.0), (1.0, 10.0)):
+        rows = torch.tensor(
+            [[long, 0.0], [cosine * short, (1 - cosine**2) ** 0.5 * short]]
+        ).double()
+        view = StepView.of(rows @ rows.T, losses[-1], history)
+        assert AdaptiveSwitch(aligned=0.5).choose(view) == expected
