@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Two processes of one thread each; neighbours stay together, as they share what was fitted.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-.PHONY: demo test test-all slow reproduce-slice lint setup clean
+.PHONY: demo test test-all slow reproduce-slice lint release-check setup clean
 
 demo: $(STAMP)  ## install, then explore Adult: the front as a table, and a report to open
 	rm -rf build/demo
@@ -27,7 +27,11 @@ reproduce-slice: $(STAMP)  ## a small part of the paper's experiments, for real
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/typos
 	$(BIN)/pyright
+
+release-check: $(STAMP)  ## build, install into clean environments, try, and look at what is written
+	$(BIN)/python scripts/release.py $(RELEASE)
 
 setup: $(STAMP)  ## only make the virtual environment
 
