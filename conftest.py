@@ -10,7 +10,7 @@ settings.load_profile("default")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option."""
-    parser.addoption("--slice", type=int, default=1, help="run every so-maniest test only")
+    parser.addoption("--slice", type=int, default=1, help="run one test in so many only")
 
 
 @pytest.hookimpl(trylast=True)

@@ -158,7 +158,7 @@ class Dealer:
 
 
 def _quota(counts: np.ndarray, fraction: float, seed: int) -> np.ndarray:
-    """Rows of each stratum that measure, int [k * c]: every so-maniest along all of them."""
+    """Rows of each stratum that measure, int [k * c]: evenly along all of them."""
     flat, c = counts.ravel(), counts.shape[1]
     ends = np.floor(np.cumsum(flat) * fraction + np.random.default_rng([seed, 0]).random())
     quota = np.diff(ends, prepend=0.0).astype(np.int64)

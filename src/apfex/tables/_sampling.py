@@ -30,8 +30,8 @@ def stratified_sample(
 
     Notes
     -----
-    Rows are put in order of their strata, at random within each, and every so-maniest one along
-    that order is chosen, from a random start.
+    Rows are put in order of their strata, at random within each, and chosen at even
+    distances along that order, from a random start.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def stratified_sample(
 
 
 def systematic_sample(n: int, fraction: float, generator: np.random.Generator) -> np.ndarray:
-    """Choose every so-maniest of n places, from a random start; bool [n]."""
+    """Choose among n places at even distances, from a random start; bool [n]."""
     return np.diff(np.floor(np.arange(n + 1) * fraction + generator.random())) > 0
 
 
