@@ -146,6 +146,12 @@ def test_what_was_not_measured_is_nan_in_every_column():
     assert frame[["norm0", "norm1"]].isna().values.tolist() == [[False, False], [True, True]]
 
 
+def test_a_trace_has_a_column_for_each_objective_also_where_nothing_was_measured():
+    history = History(2, window=1, trace=True)
+    history.record(record([1.0, 2.0]))
+    assert history.to_frame()[["norm0", "norm1"]].isna().to_numpy().all()
+
+
 def test_a_history_keeps_no_graph_and_steps_only_for_a_trace():
     history = History(2, window=2)
     losses = torch.rand(2, dtype=torch.float64, requires_grad=True)

@@ -134,7 +134,7 @@ def test_splitting_over_batches_and_workers(seed, cuts):
 LOSSES = [CrossEntropy(), FairnessLoss("dp"), FairnessLoss("tpr", "ccr"), FairnessLoss("ppv")]
 
 
-def batch(seed: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def batch(seed: int) -> tuple:
     generator = torch.Generator().manual_seed(seed)
     scores = torch.randn(60, generator=generator, dtype=torch.float64)
     return scores, *(torch.randint(0, k, (60,), generator=generator) for k in (2, 4))
@@ -208,7 +208,7 @@ def words(y: np.ndarray) -> np.ndarray:
     return np.where(y == 1, "yes", "no")
 
 
-def other_levels(table: pd.DataFrame) -> pd.DataFrame:
+def other_levels(table: pd.DataFrame) -> Any:
     """Other words in the same order."""
     return table.apply(lambda column: "level " + column.astype(str))
 

@@ -50,7 +50,17 @@ IN_PRODUCTION = {
 }
 
 
-@pytest.mark.parametrize("init", IN_PRODUCTION.values(), ids=IN_PRODUCTION.keys())
+LIKE_OTHERS = {"histogram boosting", "logistic regression", "xgboost"}
+"""They reach no code of their own, and are tried in the slow tier."""
+
+
+@pytest.mark.parametrize(
+    "init",
+    [
+        pytest.param(model, id=name, marks=[pytest.mark.slow] * (name in LIKE_OTHERS))
+        for name, model in IN_PRODUCTION.items()
+    ],
+)
 def test_a_point_decides_as_the_model_and_others_are_fairer(init):
     before = init.predict_proba(PAST_X), repr(vars(init))
     clf = fitted(X, init=init)

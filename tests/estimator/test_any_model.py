@@ -52,13 +52,23 @@ class Seen(ClassifierMixin, BaseEstimator):
         return self.classes_[self.predict_proba(X).argmax(1)]
 
 
+MOST_UNLIKE = {"lightgbm", "xgboost", "pipeline"}
+"""The others are tried in the slow tier."""
+
+
 @pytest.fixture
 def log():
     Seen.log.clear()
     return Seen.log
 
 
-@pytest.mark.parametrize("model", UNFITTED.values(), ids=UNFITTED.keys())
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(model, id=name, marks=[pytest.mark.slow] * (name not in MOST_UNLIKE))
+        for name, model in UNFITTED.items()
+    ],
+)
 def test_a_mixed_table_with_missing_values_just_works(model):
     clf = fitted(model=model)
     plain, fair = (clf.at(place).predict(NEW) for place in (0, -1))

@@ -16,6 +16,7 @@ WEIGHTS = (
     "Weighted rows and repeated rows are split and shuffled differently, so equality holds up to "
     "noise; see the tests below."
 )
+QUICK = {"n_members": 2, "batch_size": 32, "bins": None, "validation": "split"}
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
     "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
@@ -26,7 +27,8 @@ EXPECTED = {
 @pytest.mark.parametrize(
     "settings",
     [
-        {"epochs": 20, "n_members": 2, "batch_size": 32, "bins": None, "validation": "split"},
+        {**QUICK, "model": "linear", "epochs": 8},
+        pytest.param({**QUICK, "epochs": 20}, marks=pytest.mark.slow),
         pytest.param({}, marks=pytest.mark.slow),
         pytest.param({"model": "linear"}, marks=pytest.mark.slow),
         pytest.param({"model": "boosting", "n_estimators": 20}, marks=pytest.mark.slow),
@@ -41,6 +43,7 @@ EXPECTED = {
     ],
     ids=[
         "quick",
+        "quick networks",
         "default",
         "linear",
         "trees",

@@ -315,3 +315,16 @@ def test_a_few_steps_are_enough():
     problem = expected_problem(make_predictions(n=1200, seed=3), ("tpr", "fpr"))
     _, gaps = hard(problem, problem.rules(follow(problem, [[0.0, 0.0]], steps=30).moves()))
     assert float(gaps.max()) <= 0.005
+
+
+def test_prices_of_groupings_add_up():
+    """The same grouping twice: each half moves half as far, together as far as one."""
+    counts = torch.tensor([[[[0.1, 0.1, 0.3, 0.2], [0.0, 0.1, 0.3, 0.2]]]], dtype=torch.float64)
+    near, groups = torch.ones(1, 1, 2, 2, dtype=torch.float64), torch.arange(2)
+    moved = []
+    for places in (1, 2):
+        prices = Prices(counts, (1, 1), ("dp",), [groups] * places)
+        prices.step([counts] * places, [near] * places, torch.full((1, places), 0.1).double())
+        moved.append(prices.moves())
+    assert moved[0].abs().min() > 0
+    torch.testing.assert_close(moved[1], moved[0])

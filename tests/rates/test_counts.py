@@ -278,6 +278,8 @@ def test_repeated_rows_know_whether_they_weigh_alike():
     assert Repeats(rows, None).weight == 1.0
     alike = np.array([[1.0, 0.5], [0.5, 0.25], [0.5, 0.5], [0.5, 0.5]])
     assert Repeats(rows, alike).weight == 0.5
+    assert Repeats(rows, alike).take([1]).weights.tolist() == [[0.5], [0.25], [0.5], [0.5]]  # type: ignore[union-attr]
+    assert Repeats(rows, None).take([1]).weights is None
     assert Repeats(rows, alike * [[1], [1], [1], [2]]).weight is None
 
 

@@ -148,3 +148,15 @@ def test_a_search_switches_at_a_pace_of_its_own():
     assert isinstance(rule, AdaptiveSwitch)
     assert isinstance(rule.weighting, AdaptiveWeighting)
     assert (rule.weighting.rate, rule.patience) == (1.0, 1)
+
+
+@pytest.mark.parametrize(("cosine", "expected"), [(0.6, PCP), (0.4, AW)])
+def test_a_pair_is_aligned_by_its_angle_whatever_the_lengths(cosine, expected):
+    losses = torch.tensor(FALLING, dtype=torch.float64)
+    history = history_of(losses, torch.tensor([int(AW)] * 2))
+    for long, short in ((10.0, 1.0), (1.0, 10.0)):
+        rows = torch.tensor(
+            [[long, 0.0], [cosine * short, (1 - cosine**2) ** 0.5 * short]]
+        ).double()
+        view = StepView.of(rows @ rows.T, losses[-1], history)
+        assert AdaptiveSwitch(aligned=0.5).choose(view) == expected
