@@ -55,14 +55,14 @@ for place in (locked, locked + "/new"):
 @pytest.fixture
 def place(tmp_path):
     with open_checkpoint(tmp_path / "fit", SETTINGS) as checkpoint:
-        checkpoint.match(ROWS)
+        checkpoint.match(lambda: ROWS)
         checkpoint.part("learner0").write("trees", {"losses": [0.5]})
     return tmp_path / "fit"
 
 
 def again(place, settings=SETTINGS, rows=ROWS):
     with open_checkpoint(place, settings) as checkpoint:
-        checkpoint.match(rows)
+        checkpoint.match(lambda: rows)
         return checkpoint.part("learner0").read("trees"), checkpoint.read("trees")
 
 

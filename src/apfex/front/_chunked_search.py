@@ -106,7 +106,7 @@ def search_chunks(
     """
     steps, done = sum(learner.steps for learner in learners), count(1)
     with progress(settings.verbose, steps, settings.figures) as show:
-        checkpoint.match(_facts_of(rows))
+        checkpoint.match(lambda: _facts_of(rows))
         fitted = [
             learner.fit(rows, lambda: show(next(done), []), checkpoint.part(f"learner{place}"))
             for place, learner in enumerate(learners)

@@ -124,7 +124,7 @@ def cross_fit(
             "all rows alike, and only calibration, rules and figures are weighted.",
             stacklevel=6,
         )
-    checkpoint.match(_facts(X, rows, part, folds))
+    checkpoint.match(lambda: _facts(X, rows, part, folds))
 
     def learn(fold: int) -> EstimatorModel:
         own = np.flatnonzero(folds != fold)
@@ -143,7 +143,8 @@ def _facts(X: Any, rows: Rows, part: np.ndarray, folds: np.ndarray) -> dict[str,
     """What clones learn from, for a checkpoint."""
     frame = isinstance(X, pd.DataFrame)
     columns = [X.iloc[:, place] for place in range(X.shape[1])] if frame else list(np.asarray(X).T)
-    cells = [torch.from_numpy(hash_array(_hashable(one)).view(np.int64)) for one in columns]
+    hashed: Any = hash_array  # known to pyright as a module
+    cells = [torch.from_numpy(hashed(_hashable(one)).view(np.int64)) for one in columns]
     weight = np.ones(0) if rows.sample_weight is None else rows.sample_weight[part]
     labels = [torch.from_numpy(one) for one in (rows.y[part], folds)]
     return {"columns of X": cells, "y": labels, "sample_weight": torch.from_numpy(weight)}

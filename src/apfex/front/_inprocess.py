@@ -94,7 +94,7 @@ def _search_networks(
     training = settings.training(len(train), seed)
     learning = _weighted(rows.training(train, x), settings, len(rows.classes))
     checkpoint.match(
-        {
+        lambda: {
             **learning.facts(),
             "validation rows": [x_validation, *validation.facts()],
             "models to start from": population.values(),
@@ -146,7 +146,9 @@ def _search_trees(
     )
     training = _weighted(training, settings, len(rows.classes))
     validating = replace(validating, class_weight=training.class_weight)
-    checkpoint.match({**training.facts(), "validation rows": list(validating.facts().values())})
+    checkpoint.match(
+        lambda: {**training.facts(), "validation rows": list(validating.facts().values())}
+    )
     base = (
         read_init_trees(settings.init, rows, encoder)
         if isinstance(encoder, InitColumns)

@@ -152,7 +152,7 @@ class JointFit:
         folds = torch.from_numpy(prepared.folds).to(x.device)
         many = rows.cells(part)
         joint = rows.joint(part, x, folds, many)
-        checkpoint.match(joint.facts())
+        checkpoint.match(joint.facts)
         done = count(1)
         model, out_of_fold = fit_joint_model(
             joint, prepared.learners, lambda: show(next(done), []), checkpoint

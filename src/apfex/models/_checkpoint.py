@@ -26,7 +26,7 @@ class Checkpoint(Protocol):
         """Whether a training that is under way, or finished, is to be kept now."""
         ...
 
-    def match(self, facts: Mapping[str, Any]) -> None:
+    def match(self, facts: Callable[[], Mapping[str, Any]]) -> None:
         """Refuse a checkpoint that was made with other data, given what is learnt from."""
         ...
 
@@ -49,7 +49,7 @@ class _Nowhere:
         """Never."""
         return False
 
-    def match(self, facts: Mapping[str, Any]) -> None:
+    def match(self, facts: Callable[[], Mapping[str, Any]]) -> None:
         """Whatever they are."""
 
     def part(self, name: str) -> _Nowhere:  # noqa: ARG002

@@ -130,15 +130,16 @@ class FolderCheckpoint:
         waited = time.monotonic() - self._last
         return finished or waited >= max(_SECONDS, _TIMES * self._cost)
 
-    def match(self, facts: Mapping[str, Any]) -> None:
+    def match(self, facts: Callable[[], Mapping[str, Any]]) -> None:
         """Refuse a checkpoint that was made with other data; a new one notes these."""
-        own = {name: _digest(value) for name, value in facts.items()}
+        given = facts()
+        own = {name: _digest(value) for name, value in given.items()}
         known = self._manifest.setdefault("data", {})
         differing = [name for name, value in own.items() if known.get(name, value) != value]
         if differing:
             told = [
                 f"{name} {known[name]} instead of {own[name]}"
-                if isinstance(facts[name], int)
+                if isinstance(given[name], int)
                 else f"other {name}"
                 for name in differing
             ]
@@ -193,7 +194,7 @@ class SharedCheckpoint:
         """Whether the first worker is to keep the state of a training."""
         return self._own is not None and self._own.is_due(finished=finished)
 
-    def match(self, facts: Mapping[str, Any]) -> None:
+    def match(self, facts: Callable[[], Mapping[str, Any]]) -> None:
         """Let the first worker compare; the others stop when it does."""
         if self._own is not None:
             self._own.match(facts)

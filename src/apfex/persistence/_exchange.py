@@ -28,8 +28,7 @@ def exchange(one: Path, other: Path) -> bool:
     >>> with TemporaryDirectory() as folder:
     ...     one, other = Path(folder) / "one", Path(folder) / "other"
     ...     _ = one.write_text("1"), other.write_text("2")
-    ...     expected = "1" if exchange(one, other) else "2"
-    ...     other.read_text() == expected
+    ...     ("1" if exchange(one, other) else "2") == other.read_text()
     True
     """
     rename = _find()

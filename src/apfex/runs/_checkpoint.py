@@ -44,7 +44,7 @@ def checkpoint_of(
             spell=_spell,
             remedy=f"name another folder ({hint('out')}), or start anew ({hint('fresh')})",
         ) as checkpoint:
-            checkpoint.match({"data": about.sha256})
+            checkpoint.match(lambda: {"data": about.sha256})
             try:
                 yield checkpoint
             except BaseException:
