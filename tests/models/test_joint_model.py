@@ -86,7 +86,7 @@ class Constant:
     probability: float
     steps: int = 0
 
-    def fit(self, rows, on_step, checkpoint) -> tuple[list[torch.nn.Module], torch.Tensor]:  # noqa: ARG002
+    def fit(self, rows, on_step, checkpoint=None) -> tuple[list[torch.nn.Module], torch.Tensor]:  # noqa: ARG002
         return [torch.nn.Linear(3, 4)], torch.full((len(rows.x), 4), self.probability)
 
 

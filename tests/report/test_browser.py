@@ -2,6 +2,7 @@
 
 import json
 import unicodedata
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -172,7 +173,7 @@ def test_names_from_data_are_only_text(open_page, name, request):
 def test_no_mark_of_a_name_is_obeyed_or_hidden(browser, tmp_path, part):
     """One that turns the direction, and ones that nobody sees."""
     odd = "in\u00advoice\u202egnp\u061c.csv"
-    given = {"title": f"Audit of {odd}"} if part == "title" else {}
+    given: Any = {"title": f"Audit of {odd}"} if part == "title" else {}
     given |= {"source": odd} if part == "source" else {}
     name, level = (odd if part == one else one for one in ("name", "level"))
     found = audit(None, [0, 1] * 200, sensitive_features={name: ["a", level] * 200}, criteria="dp")

@@ -60,7 +60,7 @@ def test_a_run_that_was_stopped_comes_out_the_same(table, stopped, finished):
         assert (stopped / "model" / name).read_bytes() == (finished / "model" / name).read_bytes()
     records = [json.loads((place / "run.json").read_text()) for place in (stopped, finished)]
     for record in records:
-        record.pop("created"), record.pop("seconds")
+        del record["created"], record["seconds"]
     assert records[0] == records[1]
 
 
