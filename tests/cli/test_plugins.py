@@ -73,7 +73,7 @@ def test_a_broken_one_is_a_line_that_names_its_distribution(apfex, installed, co
     assert "break" not in listed.out
     called = apfex("break")
     assert called.code == 2
-    assert called.err == f"{said}Error: No such command 'break'. (see apfex --help)\n"
+    assert called.err == f"{said}Error: No such command 'break' (see apfex --help).\n"
 
 
 def test_beside_a_broken_one_the_others_work(apfex, installed):

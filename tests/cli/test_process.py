@@ -57,7 +57,7 @@ def test_usage_errors_are_one_line():
     done = run("audti")
     assert (done.returncode, done.stdout) == (2, "")
     assert (
-        done.stderr == "Error: No such command 'audti'. Did you mean 'audit'? (see apfex --help)\n"
+        done.stderr == "Error: No such command 'audti'. Did you mean 'audit'? (see apfex --help).\n"
     )
 
 
