@@ -15,6 +15,8 @@ BROUGHT_IN = {
     "reproduction/README.md": "study.md",
 }
 """Where pages from elsewhere stand on the site, which has a front page of its own for README."""
+RECORDS = ("reproduction/", "decisions/", "changelog")
+"""Pages for those who know what they look for: the search shows others first."""
 LINK = re.compile(r"\[([^\]]+)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 
 
@@ -30,6 +32,8 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Make links that leave ``docs`` lead to where their target stands on the site."""
     place = page.file.src_uri
+    if place.startswith(RECORDS):
+        page.meta.setdefault("search", {"boost": 0.2})
     if place in BROUGHT_IN.values() and place != "index.md":
         return markdown
     return relink(markdown, f"docs/{place}", place)

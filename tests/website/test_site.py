@@ -117,6 +117,14 @@ def prose(page: Path) -> str:
     return re.sub(r"\]\([^)]*\)|^\[\^.*$", "]", text, flags=re.M)
 
 
+def test_no_markup_is_left_on_a_page(site):
+    """A line that begins with ``#12`` would be a heading, and a role of Sphinx stays as it is."""
+    for path in [*site.glob("*.html"), *site.glob("api/*.html"), *site.glob("tutorials/*.html")]:
+        text = re.sub(r"<(code|pre|script)\b.*?</\1>", "", path.read_text("utf-8"), flags=re.S)
+        assert text.count("<h1") == 1, path.name
+        assert not re.search(r"\]\(https?:|:(func|class|mod|meth):", text), path.name
+
+
 def test_every_entry_of_the_glossary_is_a_sentence():
     from website.terms import GLOSSARY, read_terms
 
