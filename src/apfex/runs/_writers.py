@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from apfex.runs._streams import TableStream
 
-_RUNS_IN_SPREADSHEET = r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"  # also in their full width
+_RUNS_IN_SPREADSHEET = r"[=+\-@\t\r\n" + "\uff1d\uff0b\uff0d\uff20]"  # also in their full width
 _NUMBER = r"[+-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
 _SEPARATORS = ";,\t|\r\n"
 """What parts cells on one computer or another: within a cell it may begin the next one there."""
