@@ -162,7 +162,9 @@ def test_rules_of_one_command_are_one_gate():
     assert [one.hit for one in found] == [True, False, True, True]
 
 
-@pytest.mark.parametrize(("tolerance", "least_alone"), [(0.0, 0.12), (0.05, 0.0)])
+@pytest.mark.parametrize(
+    ("tolerance", "least_alone"), [(0.0, 0.12), pytest.param(0.05, 0.0, marks=pytest.mark.slow)]
+)
 def test_a_gate_at_parity_is_seldom_hit(tolerance, least_alone):
     """Three attributes, seven groupings, two criteria: any of 14 gaps would do."""
     generator, n = np.random.default_rng(0), 150

@@ -132,7 +132,7 @@ def test_a_wrong_word_is_named_with_what_there_is(change, said, apfex, tmp_path)
 def test_a_backend_that_is_not_installed_is_named_in_a_line(apfex, tmp_path):
     done = apfex(*typed(tmp_path, "--backend", "ray"))
     assert done.code == 2
-    assert "The backend ray needs the package ray: pip install 'apfex[ray]'." in done.err
+    assert 'The backend ray needs the package ray: pip install "apfex[ray]".' in done.err
     assert list(RecordFolder(tmp_path).read()) == []
 
 
