@@ -167,7 +167,7 @@ def test_rules_of_one_command_are_one_gate():
 )
 def test_a_gate_at_parity_is_seldom_hit(tolerance, least_alone):
     """Three attributes, seven groupings, two criteria: any of 14 gaps would do."""
-    generator, n = np.random.default_rng(0), 150
+    generator, n = np.random.default_rng(0), 100
     alone, hits = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
     for at in range(n):
         people = {name: generator.integers(0, 2, 400) for name in ("a", "b", "c")}
