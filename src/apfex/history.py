@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from apfex.arguments import require_whole
-from apfex.plain import html_section, html_table, in_html
+from apfex.markup import html_section, html_table, in_html
 
 if TYPE_CHECKING:
     import pandas as pd

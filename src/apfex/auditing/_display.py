@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from apfex.auditing._verdicts import worst_first
-from apfex.plain import need_extra, printable
+from apfex.extras import need_extra
+from apfex.plain import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,8 +13,9 @@ import pandas as pd
 from apfex.arguments import require_kind
 from apfex.auditing._settings import AuditSettings
 from apfex.auditing._thresholds import THRESHOLDS
-from apfex.plain import jsonable, read_strict_json
+from apfex.plain import jsonable
 from apfex.rates import ConfusionCounts
+from apfex.strict_json import read_strict_json
 
 if TYPE_CHECKING:
     from apfex.auditing._result import Audit

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, final
 from apfex.auditing._estimates import column_of
 from apfex.auditing._verdicts import worst_first
 from apfex.groups import grouping_name
-from apfex.plain import html_table, in_html, in_markdown, printable, told_apart
+from apfex.markup import html_table, in_html, in_markdown
+from apfex.plain import printable, told_apart
 
 if TYPE_CHECKING:
     from apfex.auditing._result import Audit

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 from apfex.arguments import require_whole
-from apfex.plain import need_extra
+from apfex.extras import need_extra
 
 BackendName = Literal["loky", "dask", "ray"]
 _NAMES: tuple[BackendName, ...] = ("loky", "dask", "ray")

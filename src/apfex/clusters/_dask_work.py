@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
-from apfex.plain import need_extra
+from apfex.extras import need_extra
 
 _T = TypeVar("_T")
 Work = Callable[[Callable[[Iterable[str]], None]], Coroutine[Any, Any, _T]]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from apfex.arguments import as_names, as_path
 from apfex.datasets._registry import CELEBA
-from apfex.plain import need_extra
+from apfex.extras import need_extra
 
 if TYPE_CHECKING:
     import numpy as np

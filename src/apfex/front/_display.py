@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 import pandas as pd
 
+from apfex.extras import need_extra
 from apfex.groups import grouping_name
 from apfex.metrics import best_constant, error_of_counts
-from apfex.plain import need_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from apfex.plain import html_section, html_table, in_html
+from apfex.markup import html_section, html_table, in_html
 
 if TYPE_CHECKING:
     from apfex.front._front import Front

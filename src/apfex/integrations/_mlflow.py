@@ -16,8 +16,8 @@ from typing import Any
 
 import apfex
 from apfex.estimator import APFExClassifier
+from apfex.extras import need_extra
 from apfex.integrations._figures import figures_of
-from apfex.plain import need_extra
 from apfex.runs import AuditRun, Run
 
 _LOADER = "apfex.integrations._mlflow_model"

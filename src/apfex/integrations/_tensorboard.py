@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self, final
 
+from apfex.extras import need_extra
 from apfex.history import History
 from apfex.integrations._figures import figures_of, series_of
-from apfex.plain import need_extra
 
 
 @final

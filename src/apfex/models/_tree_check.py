@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from apfex.plain import read_strict_json
+from apfex.strict_json import read_strict_json
 
 _OBJECTIVES = (
     "binary:logistic",

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from apfex.persistence._files import write_text_atomically
-from apfex.plain import jsonable, read_strict_json
+from apfex.plain import jsonable
+from apfex.strict_json import read_strict_json
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> Path:
@@ -75,7 +76,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def parse_json(data: bytes, path: Path) -> Any:
-    """The value of a JSON file; see :func:`apfex.plain.read_strict_json`."""
+    """The value of a JSON file; see :func:`apfex.strict_json.read_strict_json`."""
     try:
         return read_strict_json(data)
     except ValueError as error:

@@ -14,6 +14,7 @@ import numpy as np
 from torch import nn
 
 from apfex.engines import check_zip
+from apfex.extras import need_extra
 from apfex.front import (
     EstimatorModel,
     FunctionModel,
@@ -27,7 +28,7 @@ from apfex.front import (
 )
 from apfex.persistence._modules import ModuleWriter, UnfitArgument, check_once
 from apfex.persistence._values import pack, unpack
-from apfex.plain import check_nesting, need_extra
+from apfex.strict_json import check_nesting
 from apfex.tables import TableEncoder
 
 _MOST_NESTED = 256

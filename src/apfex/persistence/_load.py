@@ -34,8 +34,8 @@ from apfex.persistence._modules import (
 )
 from apfex.persistence._save import FORMAT, KIND, StoredModel
 from apfex.persistence._values import unpack, unpack_arguments
-from apfex.plain import check_record
 from apfex.rates import ConfusionCounts
+from apfex.strict_json import check_record
 from apfex.tables import TableEncoder
 
 _MOST_COLUMNS, _MOST_LEFT_OUT = 2**20, 1_000

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from apfex.plain import html_section, in_html, in_markdown, printable
+from apfex.markup import html_section, in_html, in_markdown
+from apfex.plain import printable
 from apfex.runs._audit_data import (
     MOST_LEVELS,
     AuditData,

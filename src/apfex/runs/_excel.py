@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from apfex.engines import NO_VALUE, check_zip
-from apfex.plain import need_extra, printable
+from apfex.extras import need_extra
+from apfex.plain import printable
 from apfex.runs._errors import RunError, hint, listed, unknown
 
 if TYPE_CHECKING:

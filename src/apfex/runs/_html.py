@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from apfex.plain import html_section, html_table, in_html
+from apfex.markup import html_section, html_table, in_html
 
 if TYPE_CHECKING:
     from apfex.runs._run import Run

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from apfex.plain import in_markdown, printable
+from apfex.markup import in_markdown
+from apfex.plain import printable
 from apfex.runs._folder import run_id
 
 if TYPE_CHECKING:

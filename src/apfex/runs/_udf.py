@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, final
 
-from apfex.plain import need_extra
+from apfex.extras import need_extra
 from apfex.runs._decider import NAMES, Decider
 from apfex.runs._errors import RunError, hint
 

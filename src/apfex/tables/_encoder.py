@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from apfex.plain import jsonable, read_strict_json
+from apfex.plain import jsonable
+from apfex.strict_json import read_strict_json
 from apfex.tables._bins import Bins, choose_edges
 from apfex.tables._columns import Table, match_columns, read_table
 from apfex.tables._plans import (

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias, final, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from apfex.plain import check_record
+from apfex.strict_json import check_record
 from apfex.tables._bins import encode_bins, n_bin_features
 from apfex.tables._columns import Column
 from apfex.tables._summary import ColumnSummary
