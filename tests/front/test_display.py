@@ -8,8 +8,13 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import zero_one_loss
+from sklearn.pipeline import make_pipeline
 
 from apfex import APFExClassifier, audit, make_biased
 from apfex.front import FrontDisplay
@@ -108,3 +113,25 @@ def test_a_front_without_an_estimate_is_drawn_all_the_same(clf):
     display.points.loc[0, ["gap", "lower", "upper"]] = np.nan
     display.plot().figure_.canvas.draw()
     assert display.to_plotly().to_json()
+
+
+def test_a_pipeline_is_drawn_as_the_classifier_it_ends_in(clf):
+    same = ColumnTransformer([], remainder="passthrough", verbose_feature_names_out=False)
+    steps = make_pipeline(same.set_output(transform="pandas").fit(DATA.X), clf)
+    given = {"y": NEW.y, "sensitive_features": NEW.sensitive}
+    alone = FrontDisplay.from_estimator(clf, NEW.X, **given)
+    pd.testing.assert_frame_equal(FrontDisplay.from_estimator(steps).points, _of(clf).points)
+    piped = FrontDisplay.from_estimator(steps, NEW.X, **given)
+    pd.testing.assert_frame_equal(piped.points, alone.points)
+
+
+def _of(clf):
+    return FrontDisplay.from_front(clf.front_)
+
+
+def test_what_has_no_front_is_named():
+    with pytest.raises(NotFittedError, match="APFExClassifier"):
+        FrontDisplay.from_estimator(APFExClassifier())
+    with pytest.raises(TypeError, match=r"ends in one, got LogisticRegression\."):
+        FrontDisplay.from_estimator(LogisticRegression())
+    assert not hasattr(APFExClassifier(), "front_")

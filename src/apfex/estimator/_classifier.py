@@ -178,18 +178,28 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     n_members : int, optional
         Members that explore the front together, each with an aim of its own: 26 rules, or 16
         models with ``search="inprocess"``.
-    epochs, batch_size, learning_rate, weight_decay, hidden
-        Of the training; ``epochs=None`` means 200 steps at least, else about 800 in 12 to 24
-        epochs; ``learning_rate=None`` 0.02, less from ``init`` and for networks on small tables.
-        Of trees only ``learning_rate``: 0.1, or 0.05 below 5,000 rows. None for "auto".
+    epochs : int, optional
+        Passes over the rows of a network or linear model; by default 200 steps at least, else
+        about 800 in 12 to 24 epochs. "auto" takes none of these five.
+    batch_size : int
+        Rows of a step.
+    learning_rate : float, optional
+        By default 0.02, less from ``init`` and for networks on small tables; of trees 0.1, or 0.05
+        below 5,000 rows.
+    weight_decay : float
+        Of networks and linear models.
+    hidden : sequence of int
+        Widths of the hidden layers of a network.
     patience : int, optional
         Of members: one stops after so many epochs, or rounds, without a better sum of error and
         gaps. They are counted from when it has arrived at its aim, after three fifths of the
         training, so that strategies have their turn.
-    n_estimators, max_depth : int, optional
-        Of trees, as in XGBoost: at most 140 rounds of depth 6, or 160 of depth 3 below 5,000
-        training rows; fewer where the loss of rows that do not learn stops falling. Members
-        have 20 rounds of their own on top; with ``init`` only these.
+    n_estimators : int, optional
+        Rounds of trees at most, as in XGBoost: 140, or 160 below 5,000 training rows; fewer where
+        the loss of rows that do not learn stops falling. Members have 20 rounds of their own on
+        top; with ``init`` only these.
+    max_depth : int, optional
+        Of trees: 6, or 3 below 5,000 training rows.
     monotone_constraints : mapping from column to -1, 0 or 1, optional
         Of trees: scores fall, or rise, with the column ("x0", ... for arrays); the trees of
         ``init`` are as they are.
@@ -467,11 +477,13 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     @property
     def front_(self) -> Front:
         """Points by rising error, measured on the validation rows."""
+        check_is_fitted(self, "fitted_")  # hasattr is False then
         return self.fitted_.front
 
     @property
     def classes_(self) -> np.ndarray:
         """The labels, sorted."""
+        check_is_fitted(self, "fitted_")
         return self.fitted_.classes
 
     @property
@@ -483,6 +495,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
     @property
     def history_(self) -> pd.DataFrame | None:
         """What happened to every member, step by step."""
+        check_is_fitted(self, "fitted_")
         return self.fitted_.history
 
     def select(

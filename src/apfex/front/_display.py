@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 import pandas as pd
+from sklearn.pipeline import Pipeline
 
 from apfex.extras import need_extra
 from apfex.groups import grouping_name
@@ -129,6 +130,14 @@ class FrontDisplay:
         ax : matplotlib Axes, optional
             A new figure by default.
         """
+        if isinstance(estimator, Pipeline):
+            X = X if X is None else estimator[:-1].transform(X)
+            estimator = estimator[-1]
+        if not hasattr(type(estimator), "front_"):
+            raise TypeError(
+                "estimator must be a fitted APFExClassifier, or a pipeline that ends in one, got "
+                f"{type(estimator).__name__}."
+            )
         front = estimator.front_
         if (X is None) != (y is None):
             raise ValueError("X and y must both be given, or neither, got one of them.")

@@ -57,7 +57,10 @@ class TensorBoardLog:
     ) -> None:
         need_extra("tensorboard", "tensorboard", "TensorBoardLog")
         if (folder is None) == (writer is None):
-            raise ValueError("TensorBoardLog must get a folder or a writer, and not both.")
+            raise ValueError(
+                "TensorBoardLog must get either a folder or a writer, got "
+                f"{'none of them' if folder is None else 'both'}."
+            )
         self._owns = writer is None
         if writer is None:
             from torch.utils.tensorboard import SummaryWriter
