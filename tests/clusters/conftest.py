@@ -50,7 +50,8 @@ def two_workers(time_limit: None) -> Iterator[Any]:
 
 def kill_one(client: Any) -> str:
     """Kill a worker that is at work; return its address."""
-    busy = [address for address, tasks in client.processing().items() if tasks]
+    while not (busy := [worker for worker, tasks in client.processing().items() if tasks]):
+        pass  # between two jobs nobody is
     (pid,) = client.run(os.getpid, workers=busy[:1]).values()
     os.kill(pid, signal.SIGKILL)
     return busy[0]

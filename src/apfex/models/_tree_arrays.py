@@ -54,7 +54,7 @@ class TreeArrays:
         """Return what the tree adds for rows [n, d]."""
         node, rows = np.zeros(len(x), dtype=np.int64), np.arange(len(x))
         while (inner := self.left[node] >= 0).any():
-            found = x[rows, self.feature[node]]
+            found = x[rows, np.where(inner, self.feature[node], 0)]  # leaves split by nothing
             to_left = found < self.value[node]
             for place in set(node[inner].tolist()) & self.categories.keys():
                 here = node == place

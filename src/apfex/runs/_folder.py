@@ -370,6 +370,7 @@ _EXPLORE: dict[str, tuple[Any, str]] = {
     "features": (Mapping[str, FeatureType], "columns, each number, text, boolean or date"),
 }
 _FINISHED: dict[str, tuple[Any, str]] = {
+    "conclusion": (dict | None, "what came out, or null"),
     "results.point": (int, "the number of a point"),
     "results.points": (Sequence[Mapping[str, float | None]], "the figures of every point"),
 }

@@ -365,7 +365,7 @@ class Run:
                 "nobody knows how well, and how fairly, they decide."
             )
             warnings.warn(RunWarning(said), stacklevel=3)
-        elif self.record.get("conclusion", {}).get("code") == "no_usable_model":
+        elif (self.record.get("conclusion") or {}).get("code") == "no_usable_model":
             warnings.warn(RunWarning(self.record["conclusion"]["text"]), stacklevel=3)
         if self.is_finished:
             self._warn_of_signature(point)

@@ -365,9 +365,8 @@ def to_pandas(table: pa.Table, text: Collection[str] = ()) -> pd.DataFrame:
         for field in table.schema
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
     ]
-    frame = table.to_pandas(
-        ignore_metadata=True, categories=words, split_blocks=True, self_destruct=True
-    )
+    table = table.replace_schema_metadata()  # what pandas wrote there is not asked, nor parsed
+    frame = table.to_pandas(categories=words, split_blocks=True, self_destruct=True)
     for name in text:
         if name not in words:
             values = frame[name]

@@ -177,7 +177,7 @@ class CsvWriter:
 
     def write(self, rows: pa.Table, added: Mapping[str, np.ndarray]) -> int:
         """Write rows, before the first of them the names; return how many cells were made safe."""
-        frame = rows.to_pandas(ignore_metadata=True, integer_object_nulls=True).assign(**added)
+        frame = rows.replace_schema_metadata().to_pandas(integer_object_nulls=True).assign(**added)
         made_safe = 0 if self._has_names else self._write_names(frame)
         self._has_names = True
         frame, in_cells = _safe_cells(frame, self._separator)

@@ -70,7 +70,9 @@ def frame_of(batch: pa.RecordBatch, categories: Collection[str] = ()) -> pd.Data
 
     So do the columns named, whatever they hold: categories of numbers are no quantities.
     """
-    frame = batch.to_pandas(ignore_metadata=True, strings_to_categorical=True, split_blocks=True)
+    frame = batch.replace_schema_metadata().to_pandas(
+        strings_to_categorical=True, split_blocks=True
+    )
     own = {name: "category" for name in frame.columns if name in categories}
     return frame.astype(own) if own else frame
 
