@@ -46,6 +46,7 @@ def execute(notebook: NotebookNode, folder: Path, timeout: int = 900) -> Noteboo
     """Run all cells in a kernel of their own, whose working directory is ``folder``."""
     where = {"metadata": {"path": str(folder)}}
     NotebookClient(notebook, timeout=timeout, resources=where).execute()
+    notebook.metadata.update(METADATA)  # the kernel has put its version in
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # when it ran: another run is no other notebook
         for output in cell.get("outputs", []):

@@ -13,6 +13,8 @@ GLOSSARY = Path(__file__).parents[1] / "docs" / "glossary.md"
 PLACE = "/glossary.md"
 ENTRY = re.compile(r"^### (.+?) \{ #([\w-]+) \}\n\n(.+?)(?=\n\n|\Z)", flags=re.M | re.S)
 UNTOUCHED = ("glossary", "api/", "changelog", "decisions/")
+EVERYDAY = {"aim", "aims", "archive", "cell", "cells", "limit", "member", "members"}
+"""Words of the glossary that pages also use in another sense: explained there, and never linked."""
 SKIPPED = {"a", "abbr", "code", "pre", "h1", "h2", "h3", "h4", "h5", "th", "summary", "script"}
 
 
@@ -61,7 +63,8 @@ class _Linker(Treeprocessor):
     def run(self, root: Element) -> None:
         if not self.active:
             return
-        self.open = read_terms(GLOSSARY.read_text(encoding="utf-8"))
+        terms = read_terms(GLOSSARY.read_text(encoding="utf-8"))
+        self.open = {word: entry for word, entry in terms.items() if word not in EVERYDAY}
         for element in root:
             self._walk(element)
 

@@ -127,13 +127,31 @@ def test_no_markup_is_left_on_a_page(site):
 
 
 def test_every_entry_of_the_glossary_is_a_sentence():
-    from website.terms import GLOSSARY, read_terms
+    from website.terms import EVERYDAY, GLOSSARY, read_terms
 
     terms = read_terms(GLOSSARY.read_text(encoding="utf-8"))
     assert len({anchor for anchor, _ in terms.values()}) >= 40
     assert all(sentence.endswith(".") for _, sentence in terms.values())
     headings = re.findall(r"^### ", GLOSSARY.read_text(encoding="utf-8"), flags=re.M)
     assert len(headings) == len({anchor for anchor, _ in terms.values()})
+    assert terms.keys() >= EVERYDAY
+
+
+def test_words_of_everyday_are_not_linked(site):
+    """A limit of memory is no tolerance, and a cell of a notebook no group of people."""
+    from website.terms import EVERYDAY
+
+    pages = [path.read_text("utf-8") for path in site.rglob("*.html")]
+    found = {word for page in pages for word in re.findall(r'<a class="term"[^>]*>([^<]+)<', page)}
+    assert found
+    assert not found & EVERYDAY
+
+
+def test_numbered_steps_keep_their_numbers(site):
+    """Cells of code between the steps of a tutorial do not begin the count anew."""
+    page = (site / "tutorials" / "cells.html").read_text("utf-8")
+    assert re.findall(r'<ol start="(\d)"', page) == ["2", "3"]
+    assert 'border="1"' not in page
 
 
 def test_the_build_is_the_one_of_make_docs():

@@ -169,6 +169,7 @@ class GapDisplay:
         ax.axvline(self.tolerance, linestyle="--", color="grey", label="tolerance")
         ax.set_yticks(places, [name.replace("$", r"\$") for name in self._names])
         ax.set(xlabel=_BETTER, ylabel="criterion and grouping", title=self._title)
+        ax.set_ylim(-0.75, len(places) - 0.25)
         ax.legend()
         figure: Any = ax.get_figure(root=True)
         self.ax_, self.figure_ = ax, figure
@@ -213,7 +214,7 @@ class GapDisplay:
 
     @property
     def _title(self) -> str:
-        return f"Gaps with {self.confidence:.4g} intervals"
+        return f"Gaps with {100 * self.confidence:g}% intervals"
 
 
 _BETTER = "gap between groups (better to the left)"
