@@ -193,3 +193,35 @@ def test_states_under_way_are_kept_seldom(tmp_path, monkeypatch):
         assert not checkpoint.is_due(finished=False)  # 2 % of the time at most
         now[0] += 1.0
         assert checkpoint.is_due(finished=False)
+
+
+def test_a_link_is_not_followed(place):
+    """A folder that somebody else has packed may be gone on from unasked."""
+    with open_checkpoint(place, SETTINGS) as checkpoint:
+        checkpoint.write("seed", {"seed": 1})
+    outside = place.parent / "outside"
+    (place / "trees.state").symlink_to(outside)
+    for refused in (
+        lambda: open_checkpoint(place, SETTINGS).__enter__(),
+        lambda: remove_checkpoint(place),
+    ):
+        with pytest.raises(CheckpointError, match=r"plain files, got the link 'trees\.state'"):
+            refused()
+    assert not outside.exists()
+
+
+def test_what_is_not_of_the_checkpoint_stays(place):
+    with open_checkpoint(place, SETTINGS) as checkpoint:
+        checkpoint.write("seed", {"seed": 1})
+    (place / "notes.txt").write_text("mine")
+    remove_checkpoint(place)
+    assert [path.name for path in place.iterdir()] == ["notes.txt"]
+
+
+def test_a_folder_that_is_refused_stays_as_it_was(tmp_path):
+    (tmp_path / "own.txt").touch()
+    with pytest.raises(CheckpointError, match="must be empty"):
+        open_checkpoint(tmp_path, {}).__enter__()
+    assert [path.name for path in tmp_path.iterdir()] == ["own.txt"]
+    with pytest.raises(ValueError, match="must name a folder"):
+        open_checkpoint("", {}).__enter__()

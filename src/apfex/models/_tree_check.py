@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -117,6 +117,8 @@ def _check_learner(learner: dict[str, Any], n_bytes: int) -> None:
     model = gbtree_of(learner)
     _check_rounds(model, n_outputs)
     bits = sum(_check_tree(tree, n_features, n_outputs) for tree in model["trees"])
+    for tree in model["trees"] if learner.get("feature_types") else ():
+        _check_kinds(tree, learner["feature_types"])
     _demand(bits <= _SPARE_BITS * 8 + _BITS_PER_BYTE * n_bytes, "categories")
     widths = {width_of(tree) for tree in model["trees"]}
     _demand(len(widths) <= 1, "size_leaf_vector")
@@ -173,6 +175,13 @@ def _check_tree(stored: Mapping[str, Any], n_features: int, n_outputs: int) -> i
     _demand(_within(features[inner], n_features) and _within(features, 2**31), "features")
     _check_leaves(stored, right[is_leaf], n_outputs)
     return _check_splits(stored, is_leaf)
+
+
+def _check_kinds(stored: Mapping[str, Any], types: Sequence[str]) -> None:
+    """Check that sets of categories split categories, and nothing else does."""
+    inner = ints(stored["left_children"]) >= 0
+    by_category = np.array([kind == "c" for kind in types])[ints(stored["split_indices"])[inner]]
+    _demand((by_category == ints(stored["split_type"])[inner]).all(), "categories")
 
 
 def _check_lengths(stored: Mapping[str, Any], n: int) -> None:

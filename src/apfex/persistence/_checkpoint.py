@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn, final
 
@@ -87,6 +86,10 @@ class FolderCheckpoint:
     def n_finished(self) -> int:
         """How many parts of the fit are kept."""
         return sum(path.name != f"{SEED}{_ENDING}" for path in self.folder.glob(f"*{_ENDING}"))
+
+    def discard(self) -> None:
+        """Remove it: all is done, or nothing was."""
+        _discard(self.folder)
 
     def read(self, name: str) -> Any | None:
         """Return the state of this name; None where there is none."""
@@ -237,8 +240,13 @@ def open_checkpoint(
     ------
     FolderCheckpoint
     """
+    if not os.fspath(folder):
+        raise ValueError("checkpoint must name a folder, got an empty text.")
     place = Path(folder).absolute()
     with ExitStack() as until_closed:
+        if place.is_dir() or place.is_symlink():  # what is refused stays as it is, without a lock
+            _refuse_links(place)
+            _manifest_of(place, remedy)
         _make(place)
         until_closed.enter_context(_locked(place))
         manifest = _manifest_of(place, remedy)
@@ -256,9 +264,31 @@ def remove_checkpoint(folder: Path) -> None:
     """Remove a checkpoint and nothing else; one that another process uses is refused."""
     if not folder.exists():
         return
+    _refuse_links(folder)
     with _locked(folder):
         if _manifest_of(folder, "remove it yourself if it is of no use") is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            _discard(folder)
+
+
+def _discard(folder: Path) -> None:
+    """Remove the files of a checkpoint, and the folder if nothing else is in it."""
+    for path in [*folder.glob(f"*{_ENDING}"), folder / _MANIFEST, folder / _LOCK]:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _refuse_links(place: Path) -> None:
+    """Refuse a folder that is a link or holds one: what is written there would land elsewhere."""
+    inside = place.iterdir() if place.is_dir() else ()
+    link = next((path for path in (place, *inside) if path.is_symlink()), None)
+    if link is not None:
+        raise CheckpointError(
+            f"The checkpoint {str(place)!r} must hold plain files, got the link {link.name!r}; "
+            "choose another folder.",
+            place,
+        )
 
 
 def _make(place: Path) -> None:

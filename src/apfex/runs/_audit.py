@@ -92,7 +92,7 @@ class AuditRun:
             report_path(self.folder, path),
             title=f"Audit of {data['name']}",
             source=f"{data['name']}, {data['rows']:,} rows, sha256 {data['sha256'][:12]}",
-            run={"date": self.record["created"]}
+            run={"date": self.record.get("created")}
             | {name: self.record[name] for name in ("data", "settings", "versions")},
             decision=decision_in(self.folder, None, data["sha256"]),
         )

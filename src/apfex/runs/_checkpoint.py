@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,14 +49,14 @@ def checkpoint_of(
             except BaseException:
                 _tell_or_remove(checkpoint)
                 raise
-            shutil.rmtree(place, ignore_errors=True)
+            checkpoint.discard()
     except CheckpointError as error:
         raise RunError(str(error), found=error.folder, fresh=True) from error
 
 
 def _tell_or_remove(checkpoint: FolderCheckpoint) -> None:
     if not checkpoint.n_finished:
-        shutil.rmtree(checkpoint.folder, ignore_errors=True)
+        checkpoint.discard()
         return
     said = (
         f"What is finished of the training is kept in {checkpoint.folder}; the same command goes "
@@ -77,5 +76,9 @@ def _remove_those_of_whole_runs(parent: Path) -> None:
 
 def _spell(name: str, value: Any) -> str:
     """A setting as it is given."""
-    shown = ",".join(map(str, value)) if isinstance(value, list) else value
+    shown = value
+    if isinstance(value, dict):
+        shown = ",".join(f"{key}={one}" for key, one in value.items())
+    elif isinstance(value, list):
+        shown = ",".join(map(str, value))
     return f"{hint(name)} {shown}"
