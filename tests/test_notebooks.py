@@ -2,7 +2,6 @@
 
 import html
 import re
-import shutil
 import warnings
 from html.parser import HTMLParser
 from typing import Any
@@ -168,21 +167,13 @@ def test_in_a_kernel_the_bar_changes_in_place_and_results_are_tables(finished, t
 
 
 @pytest.mark.slow
-def test_names_from_data_run_nothing_in_a_browser(clf, finished, tmp_path):
-    sync_playwright = pytest.importorskip(
-        "playwright.sync_api", reason="browser tests need Playwright: pip install playwright"
-    ).sync_playwright
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("browser tests need Chromium on the path: apt-get install chromium")
+def test_names_from_data_run_nothing_in_a_browser(clf, finished, browser, tmp_path):
     parts = "<hr>".join(one._repr_html_() for one in fragments(clf, finished).values())
     page_file = tmp_path / "page.html"
     page_file.write_text(f"<!doctype html><title>fine</title>{parts}{clf._repr_html_()}")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page()
-        page.goto(page_file.as_uri())
-        assert page.title() == "fine"
-        assert page.locator("img").count() == 0
-        assert page.locator("table").count() >= 6
-        browser.close()
+    page = browser.new_page()
+    page.goto(page_file.as_uri())
+    assert page.title() == "fine"
+    assert page.locator("img").count() == 0
+    assert page.locator("table").count() >= 6
+    page.close()

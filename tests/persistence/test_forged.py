@@ -1,6 +1,7 @@
 """A few bytes that ask for a memory are refused before it is taken; so is what no fit has made."""
 
 import json
+import sys
 import tracemalloc
 from importlib.resources import files
 from typing import Any
@@ -56,6 +57,16 @@ def peak_of(action: Any) -> int:
         tracemalloc.stop()
 
 
+@pytest.fixture
+def deep():
+    """Python as others may have set it: a library of the process decides how deep it goes."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(100_000)
+    yield
+    sys.setrecursionlimit(before)
+
+
+@pytest.mark.usefixtures("deep")
 @pytest.mark.parametrize("name", BOMBS)
 def test_values_that_ask_for_more_than_they_hold_are_refused(name):
     def refuse() -> None:

@@ -1,9 +1,7 @@
 """A front whose groups have the worst of names, its description, and a browser."""
 
 import json
-import os
 import re
-import shutil
 import warnings
 from dataclasses import replace
 from types import SimpleNamespace
@@ -101,23 +99,3 @@ def decide(front):
         return describe_front(clf, X, np.asarray(y), sensitive_features=sensitive, **settings)
 
     return described
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """Chromium of this machine, started once."""
-    path = next(
-        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-    )
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="browser tests need Playwright: pip install playwright"
-    )
-    if path is None:
-        pytest.skip("browser tests need Chromium on the path: apt-get install chromium")
-    as_root = hasattr(os, "geteuid") and os.geteuid() == 0
-    with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(
-            executable_path=path, args=["--no-sandbox"] if as_root else []
-        )
-        yield chromium
-        chromium.close()

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -36,20 +35,3 @@ def build_site(folder: Path) -> None:
     logging.getLogger("mkdocs").setLevel(logging.WARNING)
     config.plugins.on_startup(command="build", dirty=False)
     build(config)
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """Chromium of this machine, started once."""
-    from playwright.sync_api import sync_playwright
-
-    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-    if path is None:
-        pytest.skip("browser tests need Chromium on the path: apt-get install chromium")
-    as_root = hasattr(os, "geteuid") and os.geteuid() == 0
-    with sync_playwright() as started:
-        chromium = started.chromium.launch(
-            executable_path=path, args=["--no-sandbox"] if as_root else []
-        )
-        yield chromium
-        chromium.close()

@@ -10,6 +10,7 @@ import reprlib
 import zoneinfo
 from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
+from functools import partial
 from typing import Any, NamedTuple, NoReturn, cast, final
 
 import numpy as np
@@ -17,6 +18,7 @@ import pandas as pd
 
 from apfex import strategies
 from apfex.streams import StreamSettings
+from apfex.strict_json import MOST_NESTED
 
 _PLAIN = (type(None), bool, int, str)
 _MOST_LEVELS = 12
@@ -195,18 +197,21 @@ def unpack_arguments(content: Mapping[str, Any]) -> dict[str, Any]:
     return stored | others
 
 
-def _unpack(stored: Any) -> Any:
+def _unpack(stored: Any, level: int = 0) -> Any:
+    if level > MOST_NESTED:  # how deep Python goes is set by whoever runs it
+        raise ValueError(f"it is nested deeper than {MOST_NESTED} levels")
+    inner = partial(_unpack, level=level + 1)
     if isinstance(stored, list):
-        return [_unpack(part) for part in stored]
+        return [inner(part) for part in stored]
     if not isinstance(stored, dict):
         return stored
     name, value = stored["is"], stored["value"]
     if name == "tuple":
-        return tuple(_unpack(value))
+        return tuple(inner(value))
     if name == "dict":
-        return {_unpack(key): _unpack(part) for key, part in value}
+        return {inner(key): inner(part) for key, part in value}
     if name == "strategy":
-        return _STRATEGIES[value[0]](**_unpack(value[1]))
+        return _STRATEGIES[value[0]](**inner(value[1]))
     if name in ("array", "scalar"):
         array = _read_array(*value)
         return array if name == "array" else array[()]
