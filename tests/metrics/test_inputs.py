@@ -200,3 +200,10 @@ def test_labels_and_decisions_in_different_words_are_refused(truth, decided, why
 )
 def test_columns_that_merely_lack_a_class_are_fine(truth, decided, expected):
     assert accuracy(truth, decided) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-200, 1e154, 1e300])
+def test_weights_whose_squares_are_no_numbers_are_refused(factor):
+    weight = np.array([1.0, 2.0, 1.0, 0.0]) * factor
+    with pytest.raises(ValueError, match=r"sample_weight must have its largest value between"):
+        audit([1, 0, 1, 0], [1, 0, 0, 1], sensitive_features=list("abab"), sample_weight=weight)

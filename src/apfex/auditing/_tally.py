@@ -11,6 +11,7 @@ import pandas as pd
 
 from apfex.auditing._settings import MOST_GROUPS
 from apfex.engines import EngineTable, exact_sum, literal, number_of, place_among
+from apfex.metrics import check_scale
 from apfex.rates import Repeats
 
 _MOST_ROWS = 40 * MOST_GROUPS
@@ -270,6 +271,8 @@ class TableQuery:
             )
         if len(rows) and not own["w_high"].any():
             raise ValueError(f"weight {self.roles.weight} must be positive somewhere, got zeros.")
+        if len(rows):
+            check_scale(f"weight {self.roles.weight}", float(own["w_high"].max()))
 
 
 def replace_table(query: TableQuery, table: Any) -> TableQuery:

@@ -24,6 +24,7 @@ from apfex.metrics._inference import gap_inference, interval_of_rates
 from apfex.metrics._inputs import (
     Inputs,
     check_indexes,
+    check_scale,
     check_spelling,
     check_values,
     encode,

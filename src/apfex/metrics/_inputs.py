@@ -15,6 +15,9 @@ from apfex.groups import Groups, make_groups
 from apfex.rates import ConfusionCounts, Repeats, count_rows
 from apfex.tables import in_memory, unmasked
 
+_SMALLEST = 1e-140
+"""Of the largest weight, and one over it the most: sums of a billion squares stay numbers."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -175,7 +178,17 @@ def read_weight(values: Any, n: int, rows_of: str = "y_pred") -> np.ndarray | No
         raise ValueError(f"sample_weight must be finite and at least 0, got {bad[0]:g}.")
     if not array.any():
         raise ValueError("sample_weight must be positive somewhere, got only zeros.")
+    check_scale("sample_weight", float(array.max()))
     return array
+
+
+def check_scale(name: str, largest: float) -> None:
+    """Refuse weights whose squares, which intervals are made of, no number can hold."""
+    if not _SMALLEST <= largest <= 1 / _SMALLEST:
+        raise ValueError(
+            f"{name} must have its largest value between {_SMALLEST:g} and {1 / _SMALLEST:g}, got "
+            f"{largest:g}; divide all weights by it, which changes no rate."
+        )
 
 
 def _read_numbers(name: str, values: Any, n: int, rows_of: str = "y_pred") -> np.ndarray | None:
