@@ -121,8 +121,9 @@ def test_the_examples_of_streams_run_in_order():
     assert names["other"].predict(names["data"].X).shape == (6_000,)
 
 
-def test_the_examples_of_runs_run_in_order():
-    names = run(blocks_of("docs/runs.md"))
+def test_the_examples_of_runs_run_in_order(monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    names = run_page("docs/runs.md")
     assert len(names["hit"]) == 2
 
 
