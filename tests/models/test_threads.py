@@ -55,6 +55,15 @@ def test_the_setting_is_put_back_in_every_thread():
     assert torch.get_num_threads() == before
 
 
+def test_a_setting_within_a_setting_ends_before_it():
+    before = torch.get_num_threads()
+    with use_threads(3):
+        with use_threads(1):
+            pass
+        assert torch.get_num_threads() == 3
+    assert torch.get_num_threads() == before
+
+
 @pytest.mark.parametrize("model", ["linear", "boosting"])
 def test_fit_uses_what_it_is_told_and_the_front_is_the_same(model, monkeypatch):
     data, used = make_biased(n=300, random_state=0), []

@@ -1,7 +1,10 @@
 """XGBoost's settings, and its ensembles as modules."""
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -171,3 +174,24 @@ def test_a_weight_of_two_is_the_row_twice(n_classes):
     weighted = margins(lambda part: part)
     torch.testing.assert_close(weighted, margins(repeated), rtol=1e-3, atol=1e-3)
     assert not torch.allclose(weighted, margins(plain), rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_has_threads_of_its_own():
+    program = """
+import os, signal, warnings
+import numpy as np, torch, xgboost
+from apfex.models import Trees
+
+warnings.simplefilter("ignore")
+torch.set_num_threads(2)
+x = np.arange(4096, dtype=np.float32)[:, None]
+trees = Trees(xgboost.train({}, xgboost.DMatrix(x, x[:, 0]), 2))
+before = trees(torch.from_numpy(x))
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    os._exit(0 if before.equal(trees(torch.from_numpy(x))) else 3)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -415,14 +416,18 @@ def _networks_help(rows: Rows, part: np.ndarray, settings: SearchSettings) -> bo
     x = torch.from_numpy(encoders.transform(rows.take(sample)))  # a GPU takes longer for so few
     joint = replace(rows.joint(sample, x, folds, rows.cells(part)), sample_weight=None)
     *networks, trees = encoders.learners(looking, _SAMPLE, 0)
-    found = [_out_of_fold(trees, joint)]
-    with use_threads(1):  # products of so few rows gain nothing from more
-        found += [_out_of_fold(network, joint) for network in networks]
-    return mixture_gain(joint, found) >= _LEAST_GAIN
 
+    def out_of_fold(learner: JointLearner) -> Tensor:
+        return learner.fit(joint, lambda: None)[1]
 
-def _out_of_fold(learner: JointLearner, rows: JointRows) -> Tensor:
-    return learner.fit(rows, lambda: None)[1]
+    threads = torch.get_num_threads()
+    with ThreadPoolExecutor(1, "trees", torch.set_num_threads, (threads,)) as beside:
+        of_trees = beside.submit(out_of_fold, trees)
+        if threads == 1:
+            wait([of_trees])
+        with use_threads(1):  # products of so few rows gain nothing from more
+            of_networks = [out_of_fold(network) for network in networks]
+    return mixture_gain(joint, [of_trees.result(), *of_networks]) >= _LEAST_GAIN
 
 
 def encode(encoder: Encoder, rows: Rows, part: np.ndarray, settings: SearchSettings) -> Tensor:

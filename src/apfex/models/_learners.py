@@ -151,7 +151,9 @@ class Learners:
         """Move the parameters against the gradient."""
         by_scores = found.gradient(weights).view_as(scores)
         parameters = self.population.parameters()
-        gradients = torch.autograd.grad(scores, parameters, by_scores, allow_unused=True)
+        # a scalar: to check the shape of a gradient that is given, torch imports SymPy
+        total = (scores * by_scores).sum()
+        gradients = torch.autograd.grad(total, parameters, allow_unused=True)
         self.optimizer.step(whole_gradients(gradients, self._team), learning_rate)
 
     def copy_to(self, population: Population) -> None:

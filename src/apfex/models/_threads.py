@@ -16,6 +16,7 @@ _lock = threading.Lock()
 _users = 0
 _before = 0
 _is_forked = False
+_here = threading.local()
 
 
 def _after_fork() -> None:
@@ -62,17 +63,21 @@ def use_threads(n: int) -> Iterator[None]:
 
     In a forked child it is one, whatever is asked for: more would wait for those of the parent.
     torch keeps the number for each thread, and one for threads to come. Where several threads are
-    in here at once, each puts back what was there before the first of them came.
+    in here at once, each puts back what was there before the first of them came; where one is in
+    here twice, what it has set itself.
     """
     global _users, _before
+    outer = getattr(_here, "n", None)
     with _lock:
         if _users == 0:
             _before = torch.get_num_threads()
         _users += 1
-        torch.set_num_threads(1 if _is_forked else n)
+        _here.n = 1 if _is_forked else n
+        torch.set_num_threads(_here.n)
     try:
         yield
     finally:
         with _lock:
             _users -= 1
-            torch.set_num_threads(_before)
+            _here.n = outer
+            torch.set_num_threads(outer or _before)
