@@ -136,8 +136,9 @@ class JointTrees(nn.Module):
 
 def log_groups_given_labels(group: nn.Module, x: Tensor, n_classes: int) -> Tensor:
     """Log-probabilities [n, k, c] of the group given each label, by trees that take both."""
-    with_label = (with_column(x, x.new_full((len(x),), y)) for y in range(n_classes))
-    return torch.stack([log_probabilities(group(inputs)) for inputs in with_label], 2)
+    labels = torch.arange(n_classes).to(x).repeat_interleave(len(x))
+    found = log_probabilities(group(with_column(x.repeat(n_classes, 1), labels)))
+    return found.unflatten(0, (n_classes, len(x))).permute(1, 2, 0)
 
 
 @final

@@ -300,13 +300,15 @@ class Trees(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return margins in the type of the inputs; no gradient flows through trees."""
-        inputs = np.zeros((max(1, len(x)), x.shape[1]), dtype=np.float32)  # XGBoost needs a row
-        inputs[: len(x)] = x.detach().cpu().numpy()
+        rows = x if len(x) else x.new_zeros(1, x.shape[1])  # XGBoost needs one
+        inputs = np.ascontiguousarray(rows.detach().cpu().numpy(), np.float32)
         n_parts = min(torch.get_num_threads(), len(inputs) // _PART)
-        parts = np.array_split(inputs, max(1, n_parts))
-        share_out = map if len(parts) == 1 else _predictors().map
-        margins = list(share_out(self._margins, parts))
-        return torch.from_numpy(np.concatenate(margins)[: len(x)]).to(x)
+        if n_parts < 2:
+            margins = self._margins(inputs)
+        else:
+            parts = np.array_split(inputs, n_parts)
+            margins = np.concatenate(list(_predictors().map(self._margins, parts)))
+        return torch.from_numpy(margins[: len(x)]).to(x)
 
     def _margins(self, inputs: np.ndarray) -> np.ndarray:
         margins = self.booster.inplace_predict(inputs, predict_type="margin")
