@@ -223,7 +223,7 @@ def coverage() -> Figure:
 
 def rows_needed() -> Figure:
     """Rows a group at which a verdict comes in 80% of audits; bands over the rates."""
-    needed = pd.read_csv(RESULTS / "verdicts" / "rows.csv")
+    needed: Any = pd.read_csv(RESULTS / "verdicts" / "rows.csv")
     needed = needed[needed["groups"] == 4]
     gap, limit = needed["gap"], needed["limit"]
     kinds = (
@@ -262,10 +262,11 @@ def fingerprint(figure: Figure) -> str:
     told: list[Any] = []
     for axis in figure.axes:
         told += [_words(axis), *(_numbers(line.get_xydata()) for line in axis.lines)]
+        bars: Any = axis.patches
         for dots in axis.collections:
             told += [_numbers(dots.get_offsets())]
             told += [_numbers(path.vertices) for path in dots.get_paths()[:9]]
-        told += [_numbers(bar.get_bbox().extents) for bar in axis.patches]
+        told += [_numbers(bar.get_bbox().extents) for bar in bars]
     return sha256(json.dumps(told).encode()).hexdigest()
 
 
