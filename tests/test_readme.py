@@ -55,15 +55,29 @@ def test_the_loop_and_the_metrics_run_in_order():
     assert run([loop, metrics])["optimizer"].history.n_windows == 5
 
 
-@pytest.mark.parametrize("block", blocks_of("docs/method.md"))
-def test_the_examples_of_the_method_run(block):
-    run([block])
+def test_the_examples_of_the_method_run(monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    deciding = run_page("docs/method.md")["deciding"]
+    assert deciding.loc[60, ["aim", "bound"]].tolist() == [18, 8]
+    assert deciding.loc[61:, ["aim", "bound"]].drop_duplicates().to_numpy().tolist() == [[1, 8]]
 
 
-def test_the_oracle_of_the_criteria_has_the_gap_that_the_page_says(capsys):
-    gaps = run(blocks_of("docs/criteria.md"))["result"].gaps.set_index("criterion").gap
+def test_the_examples_of_the_criteria_have_the_gaps_that_the_page_says(monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    names = run_page("docs/criteria.md")
+    gaps = names["result"].gaps.set_index("criterion").gap
     assert gaps.round(2).to_dict() == {"dp": 0.3, "tpr": 0, "fpr": 0, "ppv": 0}
-    assert "0.3" in capsys.readouterr().out
+    selected = [names["equal"][names["group"] == name].mean() for name in "ab"]
+    assert selected == pytest.approx([0.45, 0.45], abs=0.01)
+
+
+def test_the_examples_of_limits_close_the_gap_as_the_page_says(monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    names = run_page("docs/limits.md")
+    first, *closed = names["rates"].values()
+    assert first == pytest.approx([0.69, 0.31], abs=0.02)
+    assert all(one[0] == pytest.approx(one[1], abs=0.03) for one in closed)
+    assert names["measured"].min(1).mean() == pytest.approx(0.045, abs=0.005)
 
 
 def test_the_examples_of_deciding_run_in_order(monkeypatch):
