@@ -21,7 +21,7 @@ def test_axes_say_what_they_show_in_words_that_a_phone_can_show(name):
     told = [figure.get_supxlabel(), figure.get_supylabel()]
     assert any(told) or all(axis.get_ylabel() for axis in figure.axes)
     assert any(told) or figure.axes[-1].get_xlabel()
-    assert all(label.get_fontsize() >= 8 for axis in figure.axes for label in axis.texts)
+    assert all(float(label.get_fontsize()) >= 8 for axis in figure.axes for label in axis.texts)
 
 
 def test_a_fingerprint_tells_of_a_number_and_of_a_word():
