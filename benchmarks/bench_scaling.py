@@ -4,8 +4,8 @@ One quantity grows at a time, the others stay as they are: batches of 4,096 rows
 network of two hidden layers of 64, 4 groups, cross-entropy with dp and tpr, the switching rule in
 prediction space. ``python benchmarks/bench_scaling.py --json
 benchmarks/results/scaling/MACHINE.json`` keeps the figures, ``--workers 1 2`` also takes the same
-steps in so many processes (gloo, one thread each), and ``--plot docs/scaling.png FILE ...`` draws.
-``docs/scaling.md`` says what follows for a billion rows.
+steps in so many processes (gloo, one thread each). ``docs/scaling.md`` says what follows for a
+billion rows, with a picture by ``website/record_figures.py``.
 """
 
 from __future__ import annotations
@@ -181,39 +181,12 @@ def workers(sizes: Sequence[int]) -> dict[int, list[dict[str, float]]]:
     return found
 
 
-def draw(path: Path, records: Sequence[Path]) -> None:
-    """Milliseconds of a step against each quantity, a line for each machine."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, len(GROWING), figsize=(14, 3.4), sharey=True)
-    for record in records:
-        kept = json.loads(record.read_text())
-        for axis, (quantity, points) in zip(axes, kept["steps"].items(), strict=True):
-            place = [point[quantity] for point in points]
-            for name, style in (("plain", "--"), ("apfex", "-")):
-                label = f"{name if name == 'plain' else 'APFEx'}, {record.stem}"
-                axis.loglog(
-                    place, [point[name] for point in points], style, marker="o", label=label
-                )
-            axis.set_xlabel(quantity)
-            axis.set_xticks(place, [f"{value:,}" for value in place], fontsize=7)
-            axis.minorticks_off()
-    axes[0].set_ylabel("milliseconds of a step")
-    axes[0].legend(fontsize=7)
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--json", type=Path, help="file for the figures")
     parser.add_argument("--workers", type=int, nargs="+", default=[], help="processes")
-    parser.add_argument("--plot", type=Path, nargs="+", metavar="FILE", help="picture, records")
     arguments = parser.parse_args()
-    if arguments.plot:
-        draw(arguments.plot[0], arguments.plot[1:])
-        return
     machine = describe(torch.get_num_threads(), ("apfex", "torch"))
     if arguments.device == "cuda":
         machine = f"{torch.cuda.get_device_name()}; {machine}"

@@ -3,8 +3,8 @@
 Run ``python benchmarks/bench_verdict_grid.py --out benchmarks/results/verdicts``. Tables of
 counts are drawn for every design (groups, rows of each, rates, weights), and the ends of their
 intervals are those of the package; only the critical value of the parity test is taken from a few
-totals and interpolated between them. ``--page docs/verdicts.md --plot docs/verdicts.png FOLDER``
-writes the tables of the page between its marks, and draws, from what is there.
+totals and interpolated between them. ``--page docs/verdicts.md FOLDER`` writes the tables of the
+page between its marks from what is there; ``website/record_figures.py`` draws its pictures.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import argparse
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -274,47 +273,6 @@ def rebuilt(page: str, designs: pd.DataFrame, needed: pd.DataFrame) -> str:
     return page
 
 
-def plot(designs: pd.DataFrame, needed: pd.DataFrame, path: Path) -> None:
-    """Coverage of every design against its smallest group; rows needed against the gap."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    colours = {
-        "equal": "#3b6fb6",
-        "unequal": "#c75c1d",
-        "weighted": "#5a8f3c",
-        "crossing": "#8458a6",
-    }
-    for kind, colour in colours.items():
-        part = designs[designs["kind"] == kind]
-        apart = np.exp(np.random.default_rng(0).uniform(-0.12, 0.12, len(part)))
-        covered = 100 * (1 - part["too_high"] - part["too_low"])
-        left.scatter(part["smallest"] * apart, covered, s=7, alpha=0.4, color=colour, label=kind)
-    left.axhline(95, color="black", linewidth=1, linestyle="--")
-    left.set(xscale="log", xlabel="rows of the smallest group", ylabel="intervals that cover (%)")
-    left.set(title="Each dot is a design; promised is 95%")
-    left.legend(title="groups", loc="lower left")
-    kinds = (
-        ("-o", "shown to be above 0", "gap", 0.0),
-        ("--s", "shown to be above .05", "gap", 0.05),
-        (":^", "none, shown to be below", "limit", None),
-    )
-    for (style, words, across, limit), low in product(kinds, (0.05, 0.2, 0.45)):
-        part = needed[(needed["groups"] == 4) & (needed["low"] == low)]
-        part = part[(part["gap"] == 0) if limit is None else (part["gap"] > 0)]
-        part = part if limit is None else part[part["limit"] == limit]
-        colour = {0.05: "#9ecae1", 0.2: "#4292c6", 0.45: "#08306b"}[low]
-        right.plot(
-            part[across], part["smallest"], style, color=colour, label=f"{words}; rate {low}"
-        )
-    right.set(yscale="log", xlabel="gap", ylabel="rows a group")
-    right.set(title="Rows for the verdict in 80% of audits (4 groups)")
-    right.set_xticks(GAPS)
-    right.legend(fontsize=7)
-    figure.savefig(path, dpi=110)
-
-
 def read(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The designs, and the rows that are needed."""
     return pd.read_csv(folder / "designs.csv"), pd.read_csv(folder / "rows.csv")
@@ -325,7 +283,6 @@ def main() -> None:
     parser.add_argument("record", nargs="?", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--page", type=Path)
-    parser.add_argument("--plot", type=Path)
     arguments = parser.parse_args()
     record = read(arguments.record) if arguments.record else (grid(), rows_needed())
     if arguments.out:
@@ -335,8 +292,6 @@ def main() -> None:
             frame.to_csv(arguments.out / f"{name}.csv", index=False)
     if arguments.page:
         arguments.page.write_text(rebuilt(arguments.page.read_text(), *record))
-    if arguments.plot:
-        plot(*record, arguments.plot)
 
 
 if __name__ == "__main__":

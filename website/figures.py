@@ -1,4 +1,4 @@
-"""Pictures of pages that no code on a page draws: ``website/figures.py NAME ...``, or all."""
+"""Pictures that no code on a page draws: ``python -m website.figures NAME ...``, or all."""
 
 import shutil
 import sys
@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from website.record_figures import RECORD_FIGURES, saving
 from website.run_pages import DOCS, read_blocks, run_blocks
 
 FOLDER = DOCS / "figures"
@@ -48,6 +49,7 @@ FIGURES: dict[str, Callable[[Path], None]] = {
     "report-first-screen": part_of_report("#now"),
     "report-front": part_of_report("#front", 640),
     "report-changes": part_of_report("#changes"),
+    **{name: saving(draw) for name, draw in RECORD_FIGURES.items()},
 }
 """For each name what writes ``docs/figures/NAME.png``."""
 
