@@ -6,7 +6,8 @@ from tests.estimator.tables import DATA
 
 from apfex import APFExClassifier, load, make_biased
 from apfex.estimator._settings import read_settings
-from apfex.front import _rows
+from apfex.front import _model_encoder, _rows
+from apfex.front._early_trees import prepare_early
 
 BIG = make_biased(n=6_300, random_state=3)
 FEW = {"n_estimators": 4, "epochs": 1, "n_members": 2, "max_gap": 1.0, "random_state": 0}
@@ -57,6 +58,23 @@ class TestLargeTables:
         assert 1_990 <= n <= 2_010
         assert n_learners == 2
 
+    @pytest.mark.parametrize("gain", [0.0, 0.5], ids=["alone", "with networks"])
+    def test_trees_that_begin_before_the_look_are_the_same(self, gain, monkeypatch):
+        begun = []
+
+        def begin(*given):
+            begun.append(prepare_early(*given))
+            return begun[-1]
+
+        monkeypatch.setattr(_rows, "mixture_gain", lambda *_: gain)
+        monkeypatch.setattr(_model_encoder, "prepare_early", begin)
+        late, early = fit(BIG, n_jobs=1), fit(BIG, n_jobs=4)
+        assert len(begun) == 1
+        assert late.mixture_ == early.mixture_
+        assert np.array_equal(late.decide_all(BIG.X), early.decide_all(BIG.X))
+        assert np.array_equal(late.predict_proba(BIG.X), early.predict_proba(BIG.X))
+        assert late.front_.to_frame().equals(early.front_.to_frame())
+
     def test_linear_models_help_where_the_truth_is_linear_and_not_where_it_has_steps(self):
         rng = np.random.default_rng(0)
         X, group = rng.normal(size=(5_000, 8)), rng.integers(0, 2, 5_000)
@@ -66,7 +84,7 @@ class TestLargeTables:
             y = (rng.random(5_000) < 1 / (1 + np.exp(-2 * merit))).astype(int)
             rows = _rows.Rows(X, y, np.arange(2), _rows.make_groups(group), (), None)
             settings = read_settings(APFExClassifier())
-            found.append(_rows._networks_help(rows, np.arange(5_000), settings))
+            found.append(_rows.networks_help(rows, np.arange(5_000), settings))
         assert found == [True, False]
 
 

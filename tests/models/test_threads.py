@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from apfex import APFExClassifier, make_biased
-from apfex.models import thread_count, use_threads
+from apfex.models import beside, thread_count, use_threads
 
 
 def test_small_work_runs_on_one_thread():
@@ -76,3 +76,25 @@ def test_fit_uses_what_it_is_told_and_the_front_is_the_same(model, monkeypatch):
         assert used[0] == used[2] == (1 if n_jobs is None else 2)
         fronts.append(clf.front_.to_frame())
     assert fronts[0].equals(fronts[1])
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_work_beside_other_work_has_as_many_threads_and_is_done_once(n):
+    done = []
+
+    def work():
+        done.append((torch.get_num_threads(), threading.current_thread() is here))
+        return len(done)
+
+    here = threading.current_thread()
+    with use_threads(n):
+        result = beside(work)
+        assert result() == result() == 1
+    assert done == [(n, n == 1)]
+
+
+def test_what_goes_wrong_beside_other_work_is_told_where_the_result_is_asked_for():
+    with use_threads(2):
+        result = beside(lambda: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        result()

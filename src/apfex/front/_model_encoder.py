@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing
 from torch import Tensor
 
 from apfex.front._cross_fit import Inputs, cross_fit, fit_inputs
+from apfex.front._early_trees import begins_early, prepare_early
 from apfex.front._init_model import as_frame
 from apfex.front._label_models import LabelModel, read_init
 from apfex.front._rows import Rows, TableEncoders, deal, encode, fit_encoders, strata
@@ -151,8 +152,12 @@ def prepare_rows(
 ) -> PreparedRows:
     """Fit encoders, and a user's classifier if there is one, to some of the rows."""
     folds = deal(strata(rows)[part], settings.n_folds, seed)
-    ours, n = fit_encoders(rows, part, settings), len(part)
-    if settings.init is None and settings.estimator is None:
+    n, no_model = len(part), settings.init is None and settings.estimator is None
+    if no_model and begins_early(settings, n, checkpoint):
+        encoders, learners, x = prepare_early(rows, part, settings, seed, folds)
+        return PreparedRows(encoders, learners, x, folds)
+    ours = fit_encoders(rows, part, settings)
+    if no_model:
         x = encode(ours, rows, part, settings)
         return PreparedRows(ours, ours.learners(settings, n, seed), x, folds)
     names, c = _names(rows.X), len(rows.classes)

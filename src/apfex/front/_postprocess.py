@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import count
 from typing import Any, final
 
@@ -69,14 +70,15 @@ def search_rules(
     steps = prepared.steps
     with progress(settings.verbose, steps, settings.figures) as show:
         fitted = JointFit.to(rows, parts[0], prepared, settings, seed, show, checkpoint)
+        of_validation = cache(lambda: fitted.probabilities(rows, parts[1]))
         explored = fitted.explore(checkpoint)
         rules = explored.rules
         if settings.positive_rate is not None:
-            rules = fitted.at_rate(rules, rows, parts[1])
+            rules = fitted.at_rate(rules, of_validation(), validation)
         decisions = (
             kept(checkpoint, "decisions", fitted.cross_decide).to(rules.device)
             if crosses
-            else fitted.decide(rules, rows, parts[1])
+            else decisions_of(rule_scores(rules, of_validation()))
         )
         evaluated = evaluate(decisions, validation, settings.criteria, settings.scoring)
         show(steps, evaluated.best)
@@ -263,16 +265,18 @@ class JointFit:
             together[:, others] = own
         return together
 
-    def at_rate(self, rules: Tensor, rows: Rows, part: np.ndarray) -> Tensor:
+    def at_rate(self, rules: Tensor, q: Tensor, rows: ValidationRows) -> Tensor:
         """Rules that choose the share asked for by all models together, on the validation rows.
+
+        By their probabilities [n, k, c].
 
         Each model by itself is surer of its guesses, so that more of them are extreme; and all of
         them are surer of rows that they have learnt from, so that a threshold set by training rows
         would choose too few of the others.
         """
-        q, rate = self.probabilities(rows, part), self.settings.positive_rate
+        rate = self.settings.positive_rate
         assert rate is not None
-        weight = torch.from_numpy(rows.validation(part).weight).to(q)
+        weight = torch.from_numpy(rows.weight).to(q)
         return rules_at_rate(rules, q, weight / weight.sum(), rate)
 
     @property
@@ -297,10 +301,6 @@ class JointFit:
             scores.unsqueeze(0), np.zeros(1, int), validation, self.settings, _InitMember(model)
         )
         return [replace(candidate, member=-1, stays=True) for candidate in found]
-
-    def decide(self, rules: Tensor, rows: Rows, part: np.ndarray) -> Tensor:
-        """Decisions [b, n] on other rows."""
-        return decisions_of(rule_scores(rules, self.probabilities(rows, part)))
 
     def probabilities(self, rows: Rows, part: np.ndarray) -> Tensor:
         """Probabilities [n, k, c] of some rows, by all models together."""

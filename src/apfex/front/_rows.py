@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -28,6 +27,7 @@ from apfex.models import (
     TrainingRows,
     TreeLearner,
     TreeSettings,
+    beside,
     mixture_gain,
     network_learners,
     use_threads,
@@ -378,10 +378,10 @@ class TableEncoders:
 
 def fit_encoders(rows: Rows, part: np.ndarray, settings: SearchSettings) -> TableEncoders:
     """Fit the encoders to some of the rows."""
-    if settings.looks_first(len(part)) and not _networks_help(rows, part, settings):
+    if settings.looks_first(len(part)) and not networks_help(rows, part, settings):
         settings = replace(settings, models=("boosting",))
     encoders = TableEncoders.fit(rows.take(part), rows.y[part], settings, len(rows.y))
-    return _with_inputs(encoders)
+    return with_inputs(encoders)
 
 
 def fit_encoders_to_summary(
@@ -389,19 +389,20 @@ def fit_encoders_to_summary(
 ) -> TableEncoders:
     """The same for a table that is not in memory; a sample tells whether networks help."""
     n, everything = summary.rows, np.arange(len(sample.y))
-    if settings.looks_first(n) and not _networks_help(sample, everything, settings):
+    if settings.looks_first(n) and not networks_help(sample, everything, settings):
         settings = replace(settings, models=("boosting",))
-    return _with_inputs(TableEncoders.fit_summary(summary, sample, settings, n))
+    return with_inputs(TableEncoders.fit_summary(summary, sample, settings, n))
 
 
-def _with_inputs(encoders: TableEncoders) -> TableEncoders:
+def with_inputs(encoders: TableEncoders) -> TableEncoders:
+    """The encoders, if any column varies."""
     if not encoders.n_inputs:
         dropped = next(iter(encoders.encoders.values())).dropped_
         raise ValueError(f"X must have a column that varies, got none: {dropped}.")
     return encoders
 
 
-def _networks_help(rows: Rows, part: np.ndarray, settings: SearchSettings) -> bool:
+def networks_help(rows: Rows, part: np.ndarray, settings: SearchSettings) -> bool:
     """Whether a sample of the rows is predicted clearly better by linear models beside trees.
 
     These are quick, and where they do not help networks hardly ever do.
@@ -420,14 +421,10 @@ def _networks_help(rows: Rows, part: np.ndarray, settings: SearchSettings) -> bo
     def out_of_fold(learner: JointLearner) -> Tensor:
         return learner.fit(joint, lambda: None)[1]
 
-    threads = torch.get_num_threads()
-    with ThreadPoolExecutor(1, "trees", torch.set_num_threads, (threads,)) as beside:
-        of_trees = beside.submit(out_of_fold, trees)
-        if threads == 1:
-            wait([of_trees])
-        with use_threads(1):  # products of so few rows gain nothing from more
-            of_networks = [out_of_fold(network) for network in networks]
-    return mixture_gain(joint, [of_trees.result(), *of_networks]) >= _LEAST_GAIN
+    of_trees = beside(lambda: out_of_fold(trees))
+    with use_threads(1):  # products of so few rows gain nothing from more
+        of_networks = [out_of_fold(network) for network in networks]
+    return mixture_gain(joint, [of_trees(), *of_networks]) >= _LEAST_GAIN
 
 
 def encode(encoder: Encoder, rows: Rows, part: np.ndarray, settings: SearchSettings) -> Tensor:

@@ -35,7 +35,7 @@ from apfex.models._rule_problem import RuleProblem
 from apfex.models._rule_search import ExploredRules, explore_rules
 from apfex.models._stacked_mlp import StackedMLP
 from apfex.models._stacked_modules import StackedModules
-from apfex.models._threads import thread_count, use_threads
+from apfex.models._threads import beside, thread_count, use_threads
 from apfex.models._training import TrainingSettings, train_population
 from apfex.models._tree_arrays import TreeArrays
 from apfex.models._trees import Trees, TreeSettings

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
+from typing import TypeVar
 
 import torch
 
+_T = TypeVar("_T")
 _FEW_ROWS = 10_000
 """Rows below which threads win a second at most, and lose minutes on cores that are busy."""
 
@@ -81,3 +85,28 @@ def use_threads(n: int) -> Iterator[None]:
             _users -= 1
             _here.n = outer
             torch.set_num_threads(outer or _before)
+
+
+def beside(work: Callable[[], _T]) -> Callable[[], _T]:
+    """Begin some work on a thread of its own; what is returned waits for the result.
+
+    Where there is one thread alone, the work begins when its result is asked for.
+
+    Parameters
+    ----------
+    work : callable
+        It may use as many threads as the caller.
+
+    Examples
+    --------
+    >>> result = beside(lambda: 6 * 7)
+    >>> result()
+    42
+    """
+    threads = torch.get_num_threads()
+    if threads == 1:
+        return cache(work)
+    with_threads = ThreadPoolExecutor(1, "apfex", torch.set_num_threads, (threads,))
+    begun = with_threads.submit(work)
+    with_threads.shutdown(wait=False)
+    return begun.result
