@@ -1,4 +1,4 @@
-"""The Python of README and docs runs as printed."""
+"""The Python of README and docs runs as printed, and commands where their output is shown."""
 
 import re
 import subprocess
@@ -71,8 +71,10 @@ def test_the_example_of_deciding_runs(capsys):
     assert "are decided otherwise" in capsys.readouterr().out
 
 
-def test_the_gate_of_its_page_is_open():
-    run(blocks_of("docs/gate.md"))
+def test_the_examples_of_the_gate_run_in_order(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = run_page("docs/gate.md")
+    names["test_no_group_is_left_behind"]()
 
 
 def test_no_page_has_python_that_no_test_runs():
