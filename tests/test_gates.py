@@ -150,7 +150,7 @@ def write_config(folder, hooks, rule):
     (repo,) = config["repos"]
     repo.update(repo=str(hooks), rev=git(hooks, "rev-parse", "HEAD").strip())
     (hook,) = repo["hooks"]
-    hook.update(id="apfex-audit-installed", args=[*hook["args"][:-1], rule])
+    hook.update(id="apfex-audit-installed", args=[*hook["args"][:-1], f"--fail-on={rule}"])
     (folder / ".pre-commit-config.yaml").write_text(yaml.safe_dump(config))
     git(folder, "add", ".pre-commit-config.yaml")
 

@@ -16,7 +16,7 @@ from textwrap import fill
 
 HOME = "/home/you"
 """What a page shows in the place of the folder that its commands were run in."""
-_WIDE = 100
+_WIDE = 88
 _BEFORE_SHELL = re.compile(r"""(?:"[^"]*"|'[^']*'|[^"'|<>;&])*""")
 
 
