@@ -104,6 +104,20 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch, capsys):
     assert Path("apfex-people", "report.html").exists()
 
 
+@pytest.mark.slow
+def test_the_commands_of_the_tutorial_on_a_file_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tutorial = ROOT / "docs" / "tutorials" / "own_csv.ipynb"
+    cells = [one for one in nbformat.read(tutorial, as_version=4).cells if one.cell_type == "code"]
+    names: dict[str, Any] = {}
+    exec(cells[0].source, names)
+    names["people"].drop(columns="hired").head(40).to_csv("new.csv", index=False)
+    explored, predicted = blocks_of(tutorial, "console")
+    assert run_commands(explored) == [0]
+    assert run_commands(predicted) == [0, 0]
+    assert len(pd.read_csv("other.csv")) == len(pd.read_csv("new-predictions.csv")) == 40
+
+
 YAML = [
     pytest.param(block, id=f"{page.relative_to(ROOT)}-{place}")
     for page in PAGES
