@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,10 @@ if not WORKFLOW.exists():
 DOCUMENT = yaml.safe_load(WORKFLOW.read_text())
 INPUTS = DOCUMENT[True]["workflow_call"]["inputs"]  # "on" is a word for true in YAML 1.1
 STEPS = DOCUMENT["jobs"]["audit"]["steps"]
+PAGE = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
+SHOWN = [yaml.safe_load(one) for one in re.findall(r"```yaml\n(.*?)```", PAGE, re.S)]
+CALLED = next(one["jobs"]["fairness"]["with"] for one in SHOWN if "fairness" in one.get("jobs", ()))
+CONFIG = next(one for one in SHOWN if "repos" in one)
 BIN = Path(sys.executable).parent
 
 
@@ -31,6 +36,7 @@ def decisions(tmp_path):
     approved = rng.random(600) < np.where(sex == "male", 0.6, 0.3)
     frame = pd.DataFrame({"sex": sex, "approved": approved.astype(int)})
     frame["repaid"] = rng.integers(0, 2, 600)
+    frame["race"] = rng.choice(["a", "b"], 600)
     frame.to_csv(tmp_path / "decisions.csv", index=False)
     return tmp_path / "decisions.csv"
 
@@ -84,6 +90,15 @@ def test_the_shell_of_the_workflow_stops_a_job_and_sums_up(decisions, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("decisions")
+def test_the_call_that_the_page_shows_is_hit(tmp_path):
+    assert run_step("Audit", tmp_path, CALLED).returncode == 1
+    summary = (tmp_path / "summary.md").read_text()
+    rules = CALLED["fail-on"].splitlines()
+    assert [f"- **HIT**: `{rule}`" in summary for rule in rules] == [True, True]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("decisions")
 def test_the_shell_takes_rules_and_arguments_line_by_line_and_runs_nothing_in_them(tmp_path):
     given = {
         "label": "repaid",
@@ -109,7 +124,7 @@ def test_pre_commit_runs_the_hook_where_the_file_is_committed(decisions, tmp_pat
     shutil.copy(HOOKS, hooks)
     commit(hooks)
     shutil.move(decisions, mine / "decisions.csv")
-    write_config(mine, hooks, '"dp_gap > 0.9"')
+    write_config(mine, hooks, "dp_gap > 0.9")
     commit(mine)
     passed = pre_commit(mine, tmp_path)
     assert passed.returncode == 0, passed.stdout + passed.stderr
@@ -130,11 +145,13 @@ def test_both_hooks_are_the_same_command():
 
 
 def write_config(folder, hooks, rule):
-    words = "decisions.csv, --prediction, approved, --sensitive, sex, --fail-on"
-    revision = git(hooks, "rev-parse", "HEAD").strip()
-    hook = f"id: apfex-audit-installed\n    files: ^decisions\\.csv$\n    args: [{words}, {rule}]"
-    text = f"repos:\n- repo: {hooks}\n  rev: {revision}\n  hooks:\n  - {hook}\n"
-    (folder / ".pre-commit-config.yaml").write_text(text)
+    """The configuration that the page shows, with the hook that needs no net."""
+    config = deepcopy(CONFIG)
+    (repo,) = config["repos"]
+    repo.update(repo=str(hooks), rev=git(hooks, "rev-parse", "HEAD").strip())
+    (hook,) = repo["hooks"]
+    hook.update(id="apfex-audit-installed", args=[*hook["args"][:-1], f"--fail-on={rule}"])
+    (folder / ".pre-commit-config.yaml").write_text(yaml.safe_dump(config))
     git(folder, "add", ".pre-commit-config.yaml")
 
 

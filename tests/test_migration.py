@@ -26,7 +26,7 @@ def run_part(title):
 def test_fairlearn():
     names = run_part("fairlearn")
     assert names["ours"] == pytest.approx(names["theirs"], abs=1e-12)
-    rates = names["by_group"].by_group.to_dict()
+    rates = names["frame"].by_group.to_dict()
     groups = names["result"].groups
     crossing = groups[(groups["by"] == "sex x origin") & (groups["of"] == "dp")]
     found = {(row["sex"], row["origin"]): row["rate"] for row in crossing.to_dict("records")}
@@ -53,6 +53,20 @@ def test_torchjd():
     pytest.importorskip("torchjd", reason="TorchJD comes with the extra bench")
     names = run_part("TorchJD")
     torch.testing.assert_close(names["ours"], names["theirs"], atol=1e-4, rtol=1e-4)
+
+
+def test_snippets_stand_side_by_side_and_fit():
+    """On a wide screen a column has room for some sixty letters."""
+    pairs = re.findall(r'^<div class="beside" markdown>$(.*?)^</div>\n</div>$', PAGE, re.M | re.S)
+    blocks = [re.findall(r"```python\n(.*?)```", pair, re.S) for pair in pairs]
+    assert [len(pair) for pair in blocks] == [2] * 6
+    shown = [block for pair in blocks for block in pair]
+    apart = [one for one in re.findall(r"```python\n(.*?)```", PAGE, re.S) if one not in shown]
+    assert len(apart) == 2  # what both sides begin with
+    assert all("fairlearn" not in one and "aif360" not in one for one in apart)
+    lines = [line for block in shown for line in block.splitlines()]
+    assert max(map(len, lines)) <= 58
+    assert all("APFEx**" in pair for pair in pairs)
 
 
 def test_every_name_of_ours_in_the_tables_is_there():

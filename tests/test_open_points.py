@@ -7,8 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.test_readme import run_page
 
-DOCS = Path(__file__).parents[1] / "docs"
+from apfex.strategies import read_strategies
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 PAGE = (DOCS / "open_points.md").read_text(encoding="utf-8")
 SETTLED = re.findall(r"`(\w+)\.(\w+)\.(\w+) = ([^`]+)`", PAGE)
 WANTED = {
@@ -37,6 +41,62 @@ def test_every_value_on_the_page_is_the_default(room, name, setting, value):
 
 def test_no_point_is_forgotten():
     assert set(WANTED.values()) <= {setting for _, _, setting, _ in SETTLED}
+
+
+def test_every_setting_is_in_the_table_and_has_a_section():
+    """So that a reader finds each letter, and then why it has its value."""
+    table, rest = PAGE.split("## The losses", 1)
+    for room, name, setting, _ in SETTLED:
+        row = next(line for line in table.splitlines() if f"{room}.{name}.{setting} = " in line)
+        (anchor,) = re.findall(r"\(#([\w-]+)\)", row)
+        heads = [
+            re.sub(r"[^\w -]", "", head).lower() for head in re.findall(r"^### (.*)", rest, re.M)
+        ]
+        assert anchor in [head.replace(" ", "-") for head in heads]
+
+
+def test_the_files_that_the_page_names_hold_what_it_says():
+    named = re.findall(r"`((?:src|tests)/[\w/.]+)`(?: \(([\w, ]+)\))?", PAGE)
+    assert len(named) > 10
+    for file, classes in named:
+        place = ROOT / file
+        assert place.exists(), file
+        for name in filter(None, classes.split(", ")):
+            assert f"class {name}" in place.read_text(encoding="utf-8"), (file, name)
+
+
+def test_the_examples_of_the_page_run_in_order():
+    names = run_page("docs/open_points.md")
+    assert read_strategies("switch") == (names["paced"],)
+    history = names["optimizer"].history
+    assert history.n_windows == 10
+    assert history.losses[-1][1] < history.losses[0][1]  # the gap in selection rates
+
+
+def ablation(name):
+    """Hypervolumes and constant runs of a row, on Adult, COMPAS, German, Heart and CelebA."""
+    page = (DOCS / "reproduction.md").read_text(encoding="utf-8")
+    table = page.split("<!-- ablations -->")[1].split("<!-- end of ablations -->")[0]
+    row = next(line for line in table.splitlines() if line.startswith(f"| {name}"))
+    found = re.findall(r"([\d.]+) \((\d+)\)", row)
+    return [float(value) for value, _ in found], [int(n) for _, n in found]
+
+
+def moved(name):
+    """By how much an ablation changes the hypervolume of the form of the tables."""
+    ours, other = ablation("APFEx (Inter")[0], ablation(name)[0]
+    return [round(b - a, 3) for a, b in zip(ours, other, strict=True)]
+
+
+def test_what_is_said_of_the_ablations_stands_in_their_table():
+    for name in ("delta-1e-4", "delta-1e-2"):
+        assert max(map(abs, moved(name))) <= 0.03
+    for name in ("beta-1.2", "beta-5"):
+        *four, celeba = moved(name)
+        assert max(map(abs, four)) < 0.015
+        assert celeba == pytest.approx(0.03, abs=0.005)
+    *_, german, heart, _ = ablation("no-task-share")[1]
+    assert (german, heart) == (10, 10)
 
 
 @pytest.mark.parametrize("page", ["../README.md", "method.md", "reproduction.md"])

@@ -1,5 +1,6 @@
-"""The Python of README and docs runs as printed."""
+"""The Python of README and docs runs as printed, and commands where their output is shown."""
 
+import os
 import re
 import subprocess
 import sys
@@ -90,8 +91,10 @@ def test_the_examples_of_deciding_run_in_order(monkeypatch):
     assert near.mean() < 0.05
 
 
-def test_the_gate_of_its_page_is_open():
-    run(blocks_of("docs/gate.md"))
+def test_the_examples_of_the_gate_run_in_order(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = run_page("docs/gate.md")
+    names["test_no_group_is_left_behind"]()
 
 
 def test_no_page_has_python_that_no_test_runs():
@@ -152,6 +155,13 @@ def test_the_examples_of_the_audit_run_in_order(monkeypatch):
     names = run_page("docs/audit.md")
     names["test_no_group_is_left_behind"]()
     assert names["result"].gaps["verdict"].nunique() == 3
+
+
+@pytest.mark.slow
+def test_the_tour_of_the_command_line_runs_in_order(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_page("docs/cli.md")
+    assert {"audit-before", "apfex-people", "audit-after", "again"} <= set(os.listdir())
 
 
 @pytest.mark.slow

@@ -1,8 +1,8 @@
-"""Run the Python of pages: ``python website/run_pages.py audit runs`` writes anew what comes out.
+"""Run the blocks of pages: ``python website/run_pages.py audit runs`` writes anew what comes out.
 
 Where a page shows what a block prints, a fence ``{.text .output}`` follows the block; where it
-shows what the block draws, a picture ``figures/NAME.png`` does. Tests run the same
-blocks and compare.
+shows what the block draws, a picture ``figures/NAME.png`` does. Blocks of Python are all run, those
+of ``console`` where their output is shown. Tests run the same blocks and compare.
 """
 
 import re
@@ -14,9 +14,11 @@ from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from website.console import run_commands
+
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(
-    r"(?P<start>```python\n)(?P<code>.*?)(?P<end>```)"
+    r"(?P<start>```(?P<language>python|console)\n)(?P<code>.*?)(?P<end>```)"
     r"(?:(?P<fence>\n\n```\{\.text \.output\}\n)(?P<shown>.*?)(?P<close>```))?"
     r"(?P<picture>\n\n!\[[^\]]*\]\((?P<place>figures/[\w-]+\.png)\))?",
     flags=re.S,
@@ -27,14 +29,16 @@ BLOCK = re.compile(
 class Block:
     """A block of a page: its code, what the page says it prints, and where its picture is."""
 
+    language: str
     code: str
     shown: str | None
     picture: str | None
 
 
 def read_blocks(page: str) -> list[Block]:
-    """The blocks of Python on a page, in order."""
-    return [Block(one["code"], one["shown"], one["place"]) for one in BLOCK.finditer(page)]
+    """The blocks of Python and of commands on a page, in order."""
+    found = BLOCK.finditer(page)
+    return [Block(one["language"], one["code"], one["shown"], one["place"]) for one in found]
 
 
 def run_blocks(blocks: list[Block], each: Callable[[Block, str], None]) -> dict:
@@ -43,7 +47,10 @@ def run_blocks(blocks: list[Block], each: Callable[[Block, str], None]) -> dict:
     for block in blocks:
         printed = StringIO()
         with redirect_stdout(printed):
-            exec(compile(block.code, "page", "exec"), names)
+            if block.language == "python":
+                exec(compile(block.code, "page", "exec"), names)
+            elif block.shown is not None:
+                run_commands(block.code)
         lines = [line.rstrip() for line in printed.getvalue().rstrip().splitlines()]
         each(block, "".join(f"{line}\n" for line in lines))
     return names

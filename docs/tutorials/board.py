@@ -88,11 +88,12 @@ clf.compare(0, fairest, X_test, sensitive_features=A_test)
 # ## 6. Decide, and sign
 #
 # In the report tick *This one*, write name, date and reason, and save `decision.json`. On the command line the decision is kept with
-# the run, and `apfex predict` uses the signed point:
+# the run, and shown on its page. `--point` decides by the point that was signed, here as an example point 3; where another one
+# would decide, `apfex predict` warns:
 #
 # ```console
 # apfex report apfex-german --decision decision.json
-# apfex predict apfex-german new.csv
+# apfex predict apfex-german new.csv --point 3
 # ```
 #
 # ## 7. Agree on when to meet again

@@ -39,7 +39,8 @@ print(run.conclusion.text)
 # The same on the command line is
 #
 # ```console
-# apfex explore people.csv --label hired --positive yes --sensitive sex,origin --max-gap 0.1
+# apfex explore people.csv --label hired --positive yes --sensitive sex,origin \
+#     --criteria dp --max-gap 0.1
 # ```
 #
 # ## What was found in the data
@@ -99,8 +100,8 @@ run.predict(new)
 
 # %% [markdown]
 # ```console
-# apfex predict apfex-people new.csv            # the model that was chosen
-# apfex predict apfex-people new.csv --point 3  # another one
+# apfex predict apfex-people new.csv                            # the model that was chosen
+# apfex predict apfex-people new.csv --point 3 --out other.csv  # another one
 # ```
 #
 # ## If your file is awkward

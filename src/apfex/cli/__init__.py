@@ -1,4 +1,4 @@
-"""What people type: ``apfex explore``, ``audit``, ``predict``, ``report``, ``rerun``, ``datasets``.
+"""What people type: ``apfex explore``, ``audit``, ``diff``, ``predict``, ``report`` and others.
 
 :func:`main` runs a command and returns its exit code; :class:`Screen` is where commands print, also
 those that other distributions add. See ``docs/cli.md``.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from apfex.cli import _audit, _explore, _options, _stored_runs
+from apfex.cli import _audit, _diff, _explore, _options, _stored_runs
 from apfex.cli._datasets import datasets
 
 if TYPE_CHECKING:
@@ -116,6 +116,7 @@ def _start(
 
 app.command(epilog=_explore.EXAMPLES)(_explore.explore)
 app.command(epilog=_audit.EXAMPLES)(_audit.audit)
+app.command(epilog=_diff.EXAMPLES)(_diff.diff)
 app.command(epilog=_stored_runs.PREDICT_EXAMPLES)(_stored_runs.predict)
 app.command(epilog=_stored_runs.REPORT_EXAMPLES)(_stored_runs.report)
 app.command(epilog=_stored_runs.CARD_EXAMPLES)(_stored_runs.card)

@@ -14,7 +14,7 @@ from apfex.runs._explore import explore
 from apfex.runs._folder import free_folder
 from apfex.runs._gates import GateResult, check_gates, read_rule
 from apfex.runs._rerun import rerun
-from apfex.runs._run import Run, load_run, rewrite_report
+from apfex.runs._run import Run, audit_in_words, load_any, load_run, rewrite_report
 
 __all__ = [
     "AuditRun",

@@ -6,7 +6,7 @@ import os
 import shlex
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, final
@@ -40,6 +40,7 @@ from apfex.runs._folder import (
     run_id,
 )
 from apfex.runs._predictions import PredictedFile, check_new, target_of
+from apfex.runs._settings import spelled
 from apfex.runs._streams import open_stream
 from apfex.runs._udf import RunUDF
 from apfex.runs._writers import open_writer
@@ -451,6 +452,31 @@ def load_run(folder: str | os.PathLike[str]) -> Run:
     return Run(record, home)
 
 
+def load_any(folder: str | os.PathLike[str]) -> Run | AuditRun:
+    """Read a run or an audit, whichever the folder holds; both have an ``audit``.
+
+    Examples
+    --------
+    >>> load_any("nowhere")
+    Traceback (most recent call last):
+    apfex.runs._errors.RunError: There is no run nowhere.
+    """
+    home, record = read_record(folder)
+    return Run(record, home) if record["command"] == "explore" else load_audit(home)
+
+
+def audit_in_words(run: Run | AuditRun) -> Audit:
+    """The audit of a run, whose favorable label is the word of the table.
+
+    The classes of a run are other words where sorting would not put the positive one last.
+    """
+    audit, record = run.audit, run.record
+    favorable = audit.settings.favorable_label
+    if favorable in record.get("classes", ()):
+        favorable = record["words"][record["classes"].index(favorable)]
+    return replace(audit, settings=replace(audit.settings, favorable_label=spelled(favorable)))
+
+
 def rewrite_report(
     folder: str | os.PathLike[str], *, decision: str | os.PathLike[str] | None = None
 ) -> Run | AuditRun:
@@ -470,10 +496,10 @@ def rewrite_report(
     Traceback (most recent call last):
     apfex.runs._errors.RunError: There is no run nowhere.
     """
-    home, record = read_record(folder)
-    run = Run(record, home) if record["command"] == "explore" else load_audit(home)
+    run = load_any(folder)
     if decision is not None:
+        assert run.folder is not None
         points = len(run.described["points"]) if isinstance(run, Run) else None
-        keep_decision(decision, home, points, record["data"]["sha256"])
+        keep_decision(decision, run.folder, points, run.record["data"]["sha256"])
     run.report()
     return run
