@@ -1,8 +1,11 @@
 """``audit``: the same figures as the library, a gate, and no guesses."""
 
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -380,3 +383,15 @@ def test_a_sheet_of_an_excel_file_is_audited(apfex, decisions, tmp_path):
     assert f"sheet made), {len(frame):,} rows" in said.out
     assert json.loads((out / "run.json").read_text())["settings"]["sheet"] == "made"
     assert "Excel" in apfex("audit", "--help").out
+
+
+def test_all_is_written_though_nobody_reads_what_is_said(decisions, tmp_path):
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "apfex", "audit", str(decisions), *WITH]
+    command += ["--out", str(tmp_path / "audited"), "--markdown", str(tmp_path / "summary.md")]
+    with os.fdopen(write, "w") as nobody:
+        code = subprocess.run(command, stdout=nobody, stderr=subprocess.DEVNULL).returncode
+    assert code == 141  # as of a program that a broken pipe ends
+    assert (tmp_path / "audited" / "report.html").exists()
+    assert "sex" in (tmp_path / "summary.md").read_text(encoding="utf-8")

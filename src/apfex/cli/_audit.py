@@ -129,19 +129,20 @@ def audit(
     screen.aside(f"Reading {printable(without_password(file))} ...")
     run = audit_file(file, **given)
     checked = check_gates(run.audit, rules, allow_not_estimable=allow_not_estimable)
+    # before anything is said: who reads it may stop reading
+    written = None if folder is None else str(run.save(folder).absolute())
+    if markdown is not None:
+        _add_summary(markdown, run, checked)
     screen.say(run.audit.summary.text)
     screen.say()
     _show_data(run, screen)
     _show_tables(run.audit, screen)
-    written = None if folder is None else str(run.save(folder).absolute())
     screen.say()
     if written is None:
         screen.say("Nothing is written; for a page and JSON add --out FOLDER.")
     else:
         screen.facts({"Report": str(Path(written) / "report.html"), "Folder": written})
     _show_gates(checked, screen)
-    if markdown is not None:
-        _add_summary(markdown, run, checked)
     hit = any(one.hit for one in checked)
     gates = [one.to_dict() for one in checked]
     content = loads(run.audit.to_json())
