@@ -17,6 +17,7 @@ from textwrap import fill
 HOME = "/home/you"
 """What a page shows in the place of the folder that its commands were run in."""
 _WIDE = 88
+_MINUTES = 60.0
 _BEFORE_SHELL = re.compile(r"""(?:"[^"]*"|'[^']*'|[^"'|<>;&])*""")
 
 
@@ -43,13 +44,18 @@ def _first_of_pipe(command: str) -> str:
 
 
 def run_commands(code: str) -> list[int]:
-    """Run the commands of a block, print what they print, and hand out their exit codes."""
+    """Run the commands of a block, print what they print, and hand out their exit codes.
+
+    A script that fails is an error here; of a command of apfex the page may show how it fails.
+    """
     codes: list[int] = []
     for command in read_commands(code):
         if command == "echo $?":
             print(codes[-1])
             continue
         exit_code, out, told = _run(command)
+        if exit_code and words_for_apfex(command) is None:
+            raise RuntimeError(f"{command!r} ended with {exit_code}: {told[-3_000:]}")
         codes.append(exit_code)
         asides = [one for one in told.splitlines() if one.startswith(("Error:", "Warning:"))]
         for line in [*out.splitlines(), *asides]:
@@ -61,19 +67,28 @@ def run_commands(code: str) -> list[int]:
 def _run(command: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a command."""
     words = words_for_apfex(command)
-    if words is None or _first_of_pipe(command) != command:
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        done = subprocess.run(
-            ["bash", "-c", command],
-            env={**os.environ, "PATH": path},
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        return done.returncode, done.stdout, done.stderr
+    if words is None or command.startswith("torchrun") or _first_of_pipe(command) != command:
+        return _run_in_shell(command)
     from apfex.cli import main
 
     out, told = StringIO(), StringIO()
     with redirect_stdout(out), redirect_stderr(told):
         exit_code = main(words)
     return exit_code, out.getvalue(), told.getvalue()
+
+
+def _run_in_shell(command: str) -> tuple[int, str, str]:
+    """The same in a process of its own, which finds what this Python has installed."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    with subprocess.Popen(
+        ["bash", "-c", f"exec {command}" if _first_of_pipe(command) == command else command],
+        env={**os.environ, "PATH": path, "MPLBACKEND": "agg"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            out, told = process.communicate(timeout=6 * _MINUTES)
+        finally:
+            process.terminate()  # not killed: torchrun then ends its workers
+    return process.returncode, out, told

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from tests.persistence.saved import (
     fitted_case,
     production_trees,
 )
+from tests.test_readme import run_page
 from torch import nn
 
 from apfex.estimator import APFExClassifier
@@ -276,11 +276,9 @@ def test_a_file_tells_which_point_it_is(tmp_path):
 
 
 def test_the_page_about_it_runs_as_printed(tmp_path, monkeypatch):
-    page = (Path(__file__).parents[2] / "docs" / "models.md").read_text()
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
-    for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
-        exec(compile(block, "docs", "exec"), names)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    names = run_page("docs/models.md")
     assert names["flips"]["changed"].sum() > 0
     chosen, X = names["clf"].select(max_gap=0.2), names["data"].X
     assert (names["label"] == chosen.predict(X)).all()

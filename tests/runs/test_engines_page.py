@@ -1,5 +1,6 @@
 """The Python of docs/engines.md runs as printed, and engines decide as ``predict`` does."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -7,15 +8,14 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from tests.test_readme import blocks_of, run
+from tests.test_readme import run_page
 
-BLOCKS = blocks_of("docs/engines.md")
-IN_SPARK = [block for block in BLOCKS if "spark" in block]
 MINUTES = 60.0
 
 
-def test_duckdb_decides_as_predict_by_the_function_and_by_onnx():
-    names = run([block for block in BLOCKS if block not in IN_SPARK])
+def test_duckdb_decides_as_predict_by_the_function_and_by_onnx(monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    names = run_page("docs/engines.md", lambda block: "spark" not in block.code)
     expected = names["run"].predict(names["new"])["prediction"].tolist()
     assert names["decided"].to_arrow_table()["prediction"].to_pylist() == expected
     labels = names["by_onnx"].to_arrow_table()["label"].to_pylist()
@@ -25,9 +25,9 @@ def test_duckdb_decides_as_predict_by_the_function_and_by_onnx():
 
 CHECK = textwrap.dedent("""
     import sys
-    from tests.test_readme import blocks_of, run
+    from tests.test_readme import run_page
 
-    names = run(blocks_of("docs/engines.md"))
+    names = run_page("docs/engines.md")
     spark, whole = names["spark"], names["run"].predict(names["new"])
     by_id = {}
     rows = names["in_spark"].toArrow()
@@ -38,12 +38,12 @@ CHECK = textwrap.dedent("""
     import pandas as pd
     old = pd.concat([pd.read_parquet(f) for f in sorted(names["new"].glob("*.parquet"))])
     expected = whole.assign(key=old[key].to_numpy()).sort_values("key")
-    assert len(found) == len(expected) == 1500
+    assert len(found) == len(expected) == 6000
     assert found["prediction"].tolist() == expected["prediction"].tolist()
     for name in ("probability", "decision_margin"):
         assert abs(found[name].to_numpy() - expected[name].to_numpy()).max() < 1e-12
     assert [str(by_id[value]) for value in expected["key"]] == expected["prediction"].tolist()
-    assert sum(row["count"] for row in names["rates"]) == 1500
+    assert sum(row["count"] for row in names["counts"].collect()) == 6000
     try:
         names["udf"].to_spark(names["frame"].drop("town"))
     except ValueError as error:
@@ -69,6 +69,7 @@ def test_spark_decides_as_predict_by_the_function_and_by_onnx():
     told = subprocess.run(
         [sys.executable, "-c", CHECK],
         cwd=Path(__file__).parents[2],
+        env={**os.environ, "MPLBACKEND": "agg"},
         capture_output=True,
         text=True,
         timeout=6 * MINUTES,
