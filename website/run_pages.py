@@ -63,7 +63,7 @@ def _block(one: re.Match) -> Block:
 
 
 def run_blocks(blocks: list[Block], each: Callable[[Block, str], None]) -> dict:
-    """Run those that do in one namespace, which is handed out; ``each`` is told what one printed."""
+    """Run blocks in one namespace, which is handed out; ``each`` is told what a block printed."""
     names: dict = {}
     for block in (block for block in blocks if block.runs):
         lines = [line.rstrip() for line in _printed(block, names).rstrip().splitlines()]
