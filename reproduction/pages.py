@@ -197,9 +197,10 @@ def time_told(records: Sequence[Record]) -> str:
     whole, heart = measured["whole"]["wall_seconds"], measured["heart"]["wall_seconds"]
     return (
         f"From nothing to the last of {measured['runs']} runs, `apfex reproduce all --jobs "
-        f"{measured['processes']}` took {whole / 60:.0f} minutes by the wall clock, and `apfex reproduce table2 "
-        f"--datasets heart --seeds 1` {heart:.0f} seconds ({measured['machine']}). By the records "
-        f"the {len(seen)} runs took {total:.0f} processor minutes: {', '.join(parts)}."
+        f"{measured['processes']}` took {whole / 60:.0f} minutes by the wall clock, and `apfex "
+        f"reproduce table2 --datasets heart --seeds 1` {heart:.0f} seconds "
+        f"({measured['machine']}). By the records the {len(seen)} runs took {total:.0f} processor "
+        f"minutes: {', '.join(parts)}."
     )
 
 
