@@ -45,6 +45,7 @@ from apfex.front import (
     Features,
     Fitted,
     Front,
+    InputRows,
     PartitionedRows,
     Rows,
     SearchSettings,
@@ -758,7 +759,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.string = True
         return tags
 
-    def _encode(self, X: Any, sensitive_features: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
+    def _encode(self, X: Any, sensitive_features: Any) -> tuple[InputRows, torch.Tensor | None]:
         """Inputs of models, and the groups of the rows where thresholds differ by group."""
         check_is_fitted(self, "front_")
         X = read_features(X)
@@ -767,9 +768,14 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         )
         if self.sensitive is not None and not self.include_sensitive:
             X = drop_sensitive(X, self.sensitive)
-        else:
+        elif not self._has_columns_of_fit(X):  # which says what is wrong
             validate_data(self, X, skip_check_array=True, reset=False)
-        return self.fitted_.encode(X), None if groups is None else torch.from_numpy(groups)
+        return self.fitted_.open(X), None if groups is None else torch.from_numpy(groups)
+
+    def _has_columns_of_fit(self, X: Any) -> bool:
+        """Whether the columns have the names of those of ``fit``, in the same order."""
+        names = getattr(self, "feature_names_in_", None)
+        return names is not None and list(getattr(X, "columns", ())) == names.tolist()
 
     def _threads(self, n_rows: int) -> AbstractContextManager[None]:
         return use_threads(thread_count(self.n_jobs, n_rows))
