@@ -114,9 +114,9 @@ def test_wrong_arguments_are_refused(folder, change, match):
 
 
 def test_other_kinds_of_files_and_frames_are_refused(tmp_path, table):
-    table.to_csv(tmp_path / "people.csv")
-    with pytest.raises(RunError, match="write CSV files as Parquet first"):
-        explore(tmp_path / "people.csv", **GIVEN, stream=True)
+    table.to_csv(tmp_path / "people.txt")
+    with pytest.raises(RunError, match="write the others as Parquet first"):
+        explore(tmp_path / "people.txt", **GIVEN, stream=True)
     with pytest.raises(RunError, match="stream is for files"):
         explore(table, **GIVEN, stream=True)
     with pytest.raises(RunError, match="No file is named like"):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from apfex.estimator import APFExClassifier
     from apfex.report import MeasuredFront
 
-_ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
+_ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".csv", ".tsv")
 _SHARE_OF_MEMORY = 8
 """A file larger than one over this of the machine's memory is read in chunks."""
 _TEST_ROWS = 1_000_000

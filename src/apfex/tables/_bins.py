@@ -81,5 +81,5 @@ def _bins_of(edges: tuple[float, ...]) -> tuple[NDArray[Any], NDArray[Any], NDAr
     below = np.tri(len(borders) - 1, dtype=np.float32, k=-1)
     found = borders, np.diff(borders), np.hstack([below, below[:, :-1]])
     for array in found:
-        array.flags.writeable = False
+        array.setflags(write=False)
     return found
