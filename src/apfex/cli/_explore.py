@@ -147,8 +147,8 @@ def explore(
         bool | None,
         typer.Option(
             "--stream/--no-stream",
-            help="Read Parquet, Arrow or CSV files in chunks, so that they need not fit into memory; "
-            "patterns, folders and large files are by default.",
+            help="Read Parquet, Arrow or CSV files in chunks, so that they need not fit into "
+            "memory; patterns, folders and large files are by default.",
             show_default=False,
         ),
     ] = None,

@@ -374,8 +374,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : table or array of shape [n, d], or stream
             Mixed types and missing values are fine; sparse matrices are not. A stream is read in
-            chunks and need not fit into memory: path, pattern, folder or list of Parquet, CSV or Arrow
-            files, a pyarrow ``Dataset`` or reader, a function that returns a new reader or
+            chunks and need not fit into memory: path, pattern, folder or list of files of
+            Parquet, Arrow or CSV, a pyarrow ``Dataset`` or reader, a function that returns a new reader or
             iterator of record batches, such an iterator, a torch ``DataLoader`` of ``(X, y,
             sensitive)`` or ``(X, y, sensitive, weight)``, or an XGBoost ``DataIter``. Rows of a
             Dask DataFrame stay on its workers, which grow trees together.
