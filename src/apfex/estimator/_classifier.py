@@ -377,8 +377,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             chunks and need not fit into memory: path, pattern, folder or list of files of
             Parquet, Arrow or CSV, a pyarrow ``Dataset`` or reader, a function that returns a new
             reader or iterator of record batches, such an iterator, a torch ``DataLoader`` of
-            ``(X, y, sensitive)`` or ``(X, y, sensitive, weight)``, or an XGBoost ``DataIter``. Rows of a
-            Dask DataFrame stay on its workers, which grow trees together.
+            ``(X, y, sensitive)`` or ``(X, y, sensitive, weight)``, or an XGBoost ``DataIter``. Rows
+            of a Dask DataFrame stay on its workers, which grow trees together.
         y : array of shape [n], or column of a stream
             At least two classes, at least two rows of each. Of a stream the name of the column;
             None where the stream itself has labels, as a ``DataLoader`` does.
