@@ -87,6 +87,11 @@ def test_a_dask_frame_makes_the_run_of_the_same_rows(run, table, tmp_path):
     assert found.data.groups == run.data.groups
     assert (found.data.name, found.data.path) == ("frame", None)
     assert load_run(tmp_path / "run").data.rows == run.data.rows
+    with pytest.warns(UserWarning, match="copy_of_label"):
+        assert rerun(tmp_path / "run", data=dd.from_pandas(table, npartitions=3)).same
+    for other in (dd.from_pandas(table[:-9], npartitions=3), table):
+        with pytest.raises(RunError, match=r"the Dask DataFrame|or a Dask DataFrame with the same"):
+            rerun(tmp_path / "run", data=other)
     with pytest.raises(RunError, match="has column names, but no rows"):
         explore(dd.from_pandas(table[:0], npartitions=1), **GIVEN)
 
