@@ -303,7 +303,7 @@ GIVEN = {"prediction": "d", "label": "y", "sensitive": ["sex"]}
         ({"weight": "inf"}, "weight inf must be finite and at least 0, got inf"),
         ({"score": "gone"}, "Scores must be finite, got 1 missing ones in 40 rows"),
         ({"score": "inf"}, "Scores must be finite, got inf"),
-        ({"where": {"sex": "X"}}, "table must have at least one row, got none"),
+        ({"where": {"sex": "X"}}, r"'sex': 'X'}, which no row has: sex has '[FM]', '[FM]'\.$"),
         ({"metrics": ["auc", "brier"]}, r"metrics must follow from sums .*got \['auc'\]; read the"),
         ({"metrics": {"mine": max}}, r"got \['mine'\]"),
         ({"metrics": ["brier"]}, r"score must be given for the metrics \['brier'\], got None"),

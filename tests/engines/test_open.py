@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from apfex.engines import is_for_engine, open_engine_table, where_of
+from apfex.engines import is_for_engine, no_match, open_engine_table, where_of
 from apfex.engines._csv import typed_values
 
 FRAME = pd.DataFrame({"g": ["a", "b", None], "y": [0, 1, 1], "w": [0.5, 1.5, 2.0]})
@@ -173,7 +173,6 @@ def test_a_column_that_one_file_lacks_is_named(tmp_path):
     ("first", "other", "message"),
     [
         ([1], ["1"], "whole numbers in .*0.parquet and text in .*1.parquet"),
-        ([1.5], [1], "numbers in .* and whole numbers in"),
         (["a"], [True], "text in .* and true and false in"),
         (["a"], [["a"]], "text in .* and nested values in"),
     ],
@@ -199,6 +198,51 @@ def test_widths_of_numbers_and_empty_columns_are_no_other_schema(tmp_path):
     )
     with pytest.raises(ValueError, match="z must hold single values"):
         opened.check(["z"])
+
+
+def test_whole_numbers_in_one_file_and_others_in_the_next_are_numbers(tmp_path):
+    opened = written(tmp_path, pa.table({"g": [1, 2]}), pa.table({"g": [2.5]}))
+    opened.check(["g"])
+    assert sorted(opened.fetch(opened.table)["g"].to_pylist()) == [1.0, 2.0, 2.5]
+    opened = written(tmp_path, pa.table({"g": [2**53 + 1]}), pa.table({"g": [2.5]}))
+    with pytest.raises(ValueError, match=r"g must hold whole numbers up to 2\^53 .* got 900719"):
+        opened.check(["g"])
+
+
+@pytest.mark.parametrize(("stored", "message"), [(5, None), (6, "its folder says, 5, got 6")])
+def test_what_a_folder_says_must_be_what_its_files_hold(tmp_path, stored, message):
+    (tmp_path / "month=5").mkdir()
+    pq.write_table(pa.table({"y": [1], "month": [stored]}), tmp_path / "month=5" / "a.parquet")
+    opened = open_engine_table(tmp_path)
+    if message is None:
+        opened.check(["y", "month"])
+    else:
+        opened.check(["y"])
+        with pytest.raises(
+            ValueError, match=f"month must be in .*month=5/a.parquet what {message}"
+        ):
+            opened.check(["y", "month"])
+
+
+def test_a_list_of_files_is_one_table(folder, tmp_path):
+    files = sorted(folder.rglob("*.parquet"))
+    opened = open_engine_table(files[:2])
+    assert opened.name == f"{files[0]} and 1 more"
+    assert opened.files == tuple(map(str, files[:2]))
+    rows = sum(pq.read_metadata(file).num_rows for file in files[:2])
+    assert opened.fetch(opened.table.aggregate(n=opened.table.count())).to_pylist() == [{"n": rows}]
+    (tmp_path / "x.csv").write_text("y\n1\n")
+    with pytest.raises(ValueError, match="A list must be of files of one form"):
+        open_engine_table([files[0], tmp_path / "x.csv"])
+    with pytest.raises(ValueError, match=r"There is no file .*other.parquet"):
+        open_engine_table([files[0], folder / "other.parquet"])
+
+
+def test_a_condition_that_no_row_has_is_named(folder):
+    opened = open_engine_table(folder)
+    said = str(no_match(opened, {"month": 77}))
+    assert f"where must choose rows of {folder}, got {{'month': 77}}, which no row has" in said
+    assert "month has 5" in said
 
 
 def test_rows_are_chosen_by_value_function_or_condition(folder):

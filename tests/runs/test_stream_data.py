@@ -64,6 +64,38 @@ def test_what_is_known_of_the_data_is_that_of_the_table(run, table):
     assert set(run.described) == set(inside.described)
 
 
+def test_csv_files_make_the_run_of_the_same_rows_in_parquet(run, table, tmp_path):
+    for place, part in enumerate(np.array_split(np.arange(N), 3)):
+        table.iloc[part].to_csv(tmp_path / f"{place}.csv", index=False)
+    with pytest.warns(UserWarning, match="copy_of_label"):
+        found = explore(f"{tmp_path}/*.csv", **GIVEN)
+    points = [[one["error"] for one in known.described["points"]] for known in (run, found)]
+    assert points[0] == pytest.approx(points[1], abs=1e-3)
+    assert found.data.features == run.data.features
+    assert found.data.groups == run.data.groups
+    table.assign(merit_1="much").to_csv(tmp_path / "9.csv", index=False)
+    with pytest.raises(RunError, match=r"got text in column 'merit_1' of .*9.csv and numbers in"):
+        explore(f"{tmp_path}/*.csv", **GIVEN)
+
+
+def test_a_dask_frame_makes_the_run_of_the_same_rows(run, table, tmp_path):
+    dd = pytest.importorskip("dask.dataframe", reason="needs the extra dask")
+    with pytest.warns(UserWarning, match="copy_of_label"):
+        found = explore(dd.from_pandas(table, npartitions=3), **GIVEN, out=tmp_path / "run")
+    points = [[one["error"] for one in known.described["points"]] for known in (run, found)]
+    assert points[0] == pytest.approx(points[1], abs=1e-3)
+    assert found.data.groups == run.data.groups
+    assert (found.data.name, found.data.path) == ("frame", None)
+    assert load_run(tmp_path / "run").data.rows == run.data.rows
+    with pytest.warns(UserWarning, match="copy_of_label"):
+        assert rerun(tmp_path / "run", data=dd.from_pandas(table, npartitions=3)).same
+    for other in (dd.from_pandas(table[:-9], npartitions=3), table):
+        with pytest.raises(RunError, match=r"the Dask DataFrame|or a Dask DataFrame with the same"):
+            rerun(tmp_path / "run", data=other)
+    with pytest.raises(RunError, match="has column names, but no rows"):
+        explore(dd.from_pandas(table[:0], npartitions=1), **GIVEN)
+
+
 def test_the_run_is_stored_predicts_and_can_be_repeated(run, table):
     stored = load_run(run.folder)
     assert stored.record["settings"]["stream"] is True
@@ -114,9 +146,9 @@ def test_wrong_arguments_are_refused(folder, change, match):
 
 
 def test_other_kinds_of_files_and_frames_are_refused(tmp_path, table):
-    table.to_csv(tmp_path / "people.csv")
-    with pytest.raises(RunError, match="write CSV files as Parquet first"):
-        explore(tmp_path / "people.csv", **GIVEN, stream=True)
+    table.to_csv(tmp_path / "people.txt")
+    with pytest.raises(RunError, match="write the others as Parquet first"):
+        explore(tmp_path / "people.txt", **GIVEN, stream=True)
     with pytest.raises(RunError, match="stream is for files"):
         explore(table, **GIVEN, stream=True)
     with pytest.raises(RunError, match="No file is named like"):

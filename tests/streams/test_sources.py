@@ -80,6 +80,32 @@ def test_folders_of_partitions_have_their_columns(tmp_path, table):
         )
 
 
+def test_whole_numbers_in_one_file_and_others_in_the_next_are_numbers(tmp_path):
+    pd.DataFrame({"x": [1, 2]}).to_parquet(tmp_path / "a.parquet")
+    pd.DataFrame({"x": [2.5]}).to_parquet(tmp_path / "b.parquet")
+    pd.DataFrame({"x": np.array([7], np.int8)}).to_parquet(tmp_path / "c.parquet")
+    stream = open_stream(tmp_path, tmp_path)
+    found = pd.concat([*stream.frames(["x"], 100)])
+    assert found["x"].tolist() == [1.0, 2.0, 2.5, 7.0]
+    pd.DataFrame({"x": [2**53 + 1]}).to_parquet(tmp_path / "d.parquet")
+    with pytest.raises(ValueError, match=r"d.parquet cannot be read: Integer value 900719925"):
+        list(open_stream(tmp_path, tmp_path).frames(["x"], 100))
+
+
+@pytest.mark.parametrize(("stored", "is_same"), [(5, True), (6, False)])
+def test_what_a_folder_says_must_be_what_its_files_hold(tmp_path, stored, is_same):
+    (tmp_path / "month=5").mkdir()
+    frame = pd.DataFrame({"y": [1, 0], "month": [5, stored]})
+    frame.to_parquet(tmp_path / "month=5" / "a.parquet")
+    stream = open_stream(tmp_path, tmp_path)
+    assert len(pd.concat([*stream.frames(["y"], 100)])) == 2
+    if is_same:
+        assert pd.concat([*stream.frames(["month"], 100)])["month"].tolist() == [5, 5]
+        return
+    with pytest.raises(ValueError, match=r"a.parquet .* 'month' must be what the folder says, 5, "):
+        list(stream.frames(["y", "month"], 100))
+
+
 def test_a_column_without_values_in_one_file_is_of_any_type(folder, tmp_path):
     pd.DataFrame({"age": [1.0], "town": [None], "y": [0]}).to_parquet(folder / "9.parquet")
     assert rows_of(open_stream(folder, tmp_path))["town"].isna().iloc[-1]

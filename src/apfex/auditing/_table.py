@@ -19,7 +19,7 @@ from apfex.auditing._result import Audit
 from apfex.auditing._settings import AuditSettings
 from apfex.auditing._table_scores import TableScores, of_sums
 from apfex.auditing._tally import UNSCORED, Roles, TableQuery, Tally
-from apfex.engines import EngineTable, open_engine_table, where_of
+from apfex.engines import EngineTable, no_match, open_engine_table, where_of
 from apfex.groups import Groups, make_groups
 from apfex.metrics import (
     Inputs,
@@ -57,11 +57,12 @@ def audit_table(
 
     Parameters
     ----------
-    table : path, glob, folder, URL, table of Ibis, data frame of Spark, or frame
-        Parquet and CSV files, also of a pattern such as ``"data/*.parquet"`` or in a folder with
-        partitions such as ``month=5``, are read by DuckDB, and so are URLs such as ``s3://`` where
-        it has the extension for them. A file of DuckDB or SQLite is read as it is. Any other engine
-        is reached by a table of Ibis, or by a URL such as ``postgres://``.
+    table : path, glob, folder, URL, list of these, table of Ibis, data frame of Spark, or frame
+        Parquet and CSV files, several of them in a list or of a pattern such as
+        ``"data/*.parquet"`` or in a folder with partitions such as ``month=5``, are read by
+        DuckDB, and so are URLs such as ``s3://`` where it has the extension for them. A file of
+        DuckDB or SQLite is read as it is. Any other engine is reached by a table of Ibis, or by a
+        URL such as ``postgres://``.
     prediction : str
         Column with the decisions, written as the labels are.
     sensitive : str or sequence of str
@@ -120,17 +121,20 @@ def audit_table(
         roles = _roles(opened, {**given, "threshold": threshold}, sensitive, control)
         roles = replace(roles, moments=moments_of(measures, roles))
         query = TableQuery.of(replace(opened, table=where_of(opened, where)), roles)
-        return _audit_query(query, settings, notes, measures)
+        tally = query.tally()
+        if where is not None and not len(tally.repeats.rows):
+            raise no_match(opened, where)
+        return _audit_query(query, tally, settings, notes, measures)
 
 
 def _audit_query(
     query: TableQuery,
+    tally: Tally,
     settings: AuditSettings,
     notes: Sequence[str],
     measures: Sequence[Measure],
 ) -> Audit:
     """Read the different rows of a table as :func:`audit` reads rows, and audit them."""
-    tally = query.tally()
     data = _read(tally, query, settings.favorable_label)
     strata = make_groups(tally.frame("control")) if query.roles.control else None
     scores = None

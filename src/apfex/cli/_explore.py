@@ -35,7 +35,7 @@ def explore(
     source: Annotated[
         str,
         typer.Argument(
-            help="Data set, CSV, Excel, Parquet or Arrow file, or pattern of Parquet files."
+            help="Data set, CSV, Excel, Parquet or Arrow file, or pattern of such files."
         ),
     ],
     label: options.Label = None,
@@ -147,8 +147,8 @@ def explore(
         bool | None,
         typer.Option(
             "--stream/--no-stream",
-            help="Read Parquet or Arrow files in chunks, so that they need not fit into memory; "
-            "patterns, folders and large files are by default.",
+            help="Read Parquet, Arrow or CSV files in chunks, so that they need not fit into "
+            "memory; patterns, folders and large files are by default.",
             show_default=False,
         ),
     ] = None,

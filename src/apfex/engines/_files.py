@@ -5,7 +5,8 @@ from __future__ import annotations
 import glob
 from pathlib import Path
 
-from apfex.engines._csv import csv_query, files_sql, listed_sql, read_header
+from apfex.csv_header import read_header
+from apfex.engines._csv import csv_query, files_sql, listed_sql
 from apfex.plain import listed, nearest
 
 _PARQUET = (".parquet", ".pq")
@@ -34,32 +35,42 @@ def is_pattern(text: str) -> bool:
     return any(mark in text for mark in "*?[") and not Path(text).exists()
 
 
-def find_files(text: str) -> tuple[tuple[str, ...], str, str]:
+def find_files(*texts: str) -> tuple[tuple[str, ...], str, str]:
     """Files, their format ("parquet" or "csv"), and a query for DuckDB that reads them as one."""
-    if is_remote(text):
-        files = (text,)
-    elif is_pattern(text):
-        found = (path for path in sorted(glob.glob(text, recursive=True)) if Path(path).is_file())
-        files = tuple(path for path in found if not Path(path).name.startswith(_HIDDEN))
-        if not files:
-            raise ValueError(f"{text} must match files, got none; look at the folder's name.")
-    elif Path(text).is_dir():
-        files = _in_folder(Path(text))
-    else:
-        files = (_existing(Path(text)),)
+    files = tuple(dict.fromkeys(path for text in texts for path in _named(text)))
+    some_remote = any(map(is_remote, files))
+    if some_remote and not all(map(is_remote, files)):
+        raise ValueError(
+            f"A list of files must be of URLs or of files of this machine, got {listed(files)}; "
+            "copy the others here."
+        )
     formats = {_format(path) for path in files}
     if len(formats) > 1:
-        raise ValueError(f"{text} must match files of one form, got Parquet and CSV; narrow it.")
+        said = f"{texts[0]} must match" if len(texts) == 1 else "A list must be of"
+        raise ValueError(f"{said} files of one form, got Parquet and CSV; narrow it.")
     format = formats.pop()
     if format == "csv":
-        if is_remote(text):
+        if some_remote:
             return files, format, f"SELECT * FROM read_csv({listed_sql(files)}, all_varchar=true)"
         headers = [read_header(path) for path in files]
         _check_separators(files, [header.separator for header in headers])
         return files, format, csv_query(files, headers)
-    listed_files = listed_sql(files) if is_remote(text) else files_sql(files)
-    union = ", union_by_name=true" if len(files) > 1 or is_remote(text) else ""
+    listed_files = listed_sql(files) if some_remote else files_sql(files)
+    union = ", union_by_name=true" if len(files) > 1 or some_remote else ""
     return files, format, f"SELECT * FROM read_parquet({listed_files}{union})"
+
+
+def _named(text: str) -> tuple[str, ...]:
+    """The files that are meant by a path, a pattern, a folder or a URL."""
+    if is_remote(text):
+        return (text,)
+    if is_pattern(text):
+        found = (path for path in sorted(glob.glob(text, recursive=True)) if Path(path).is_file())
+        files = tuple(path for path in found if not Path(path).name.startswith(_HIDDEN))
+        if not files:
+            raise ValueError(f"{text} must match files, got none; look at the folder's name.")
+        return files
+    return _in_folder(Path(text)) if Path(text).is_dir() else (_existing(Path(text)),)
 
 
 def _in_folder(folder: Path) -> tuple[str, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
 from typing import Any
+from urllib.parse import unquote
 
 from apfex.engines._csv import files_sql, listed_sql
 from apfex.plain import listed
@@ -15,6 +16,8 @@ _KINDS = {**dict.fromkeys(_WHOLE, "whole numbers"), "VARCHAR": "text", "BOOLEAN"
 _KINDS |= {"FLOAT": "numbers", "DOUBLE": "numbers", "DATE": "dates"}
 _NUMBERS = ("whole numbers", "numbers", "decimals")
 NOTHING = "no values"
+_EXACT = 2**53  # whole numbers beyond are not all floats
+_NO_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
 
 def check_kinds(
@@ -25,19 +28,23 @@ def check_kinds(
 ) -> None:
     """Refuse files that lack a column, or in which it holds something else than in the first.
 
-    Whole numbers of different widths are the same, and so are floats; a column without any values
-    goes with every kind. Columns in ``numbers`` may be any kind of number.
+    Numbers are numbers, whole in one file or not; a column without any values goes with every
+    kind. Columns in ``numbers`` may also be decimals. What the folder of a file says of a column
+    must be what the file itself holds, if it holds it.
     """
-    names = [name for name in columns if not _is_partition(name, files[0])]
-    if not names:
-        return
     is_url = "://" in files[0]  # whose marks are a pattern still
+    from_files = listed_sql(files) if is_url else files_sql(files)
     rows = rows_of(
         "SELECT file_name, column_id, name, duckdb_type, logical_type, num_children FROM "
-        f"parquet_schema({listed_sql(files) if is_url else files_sql(files)})"
+        f"parquet_schema({from_files})"
     )
     kinds = _by_file(sorted(rows, key=lambda row: row[:2]))
+    for name in columns:
+        if _folder_value(name, files[0]) is not None and any(name in own for own in kinds.values()):
+            _check_partitions(kinds, name, rows_of)
+    names = [name for name in columns if _folder_value(name, files[0]) is None]
     first: dict[str, tuple[str, str]] = {}
+    mixed: set[str] = set()
     for file, own in kinds.items():
         for name in names:
             if name not in own:
@@ -49,11 +56,59 @@ def check_kinds(
             if kind == NOTHING:
                 continue
             known, where = first.setdefault(name, (kind, file))
-            if kind != known:
+            if {kind, known} == {"numbers", "whole numbers"}:
+                mixed.add(name)
+            elif kind != known:
                 raise ValueError(
                     f"{name} must hold the same kind of values in all files, got {known} in "
                     f"{where} and {kind} in {file}; write them alike."
                 )
+    for name in mixed:
+        whole = [file for file, own in kinds.items() if own[name] == "whole numbers"]
+        _check_exact(name, listed_sql(whole) if is_url else files_sql(whole), rows_of)
+
+
+def _check_partitions(
+    files: Iterable[str], name: str, rows_of: Callable[[str], list[tuple[Any, ...]]]
+) -> None:
+    """Refuse files that hold other values in a column than their folder's name tells."""
+    column = f'"{name.replace(chr(34), 2 * chr(34))}"'
+    for file in files:
+        told = _folder_value(name, file)
+        query = f"SELECT DISTINCT {column} FROM read_parquet({files_sql([file])}, "
+        for (value,) in rows_of(f"{query}hive_partitioning=false) LIMIT 3"):
+            if told is not None and not _is_same(value, told):
+                raise ValueError(
+                    f"{name} must be in {file} what its folder says, {told}, got {value!r} in the "
+                    "column of that name; rename the folder or the column."
+                )
+
+
+def _check_exact(
+    name: str, from_files: str, rows_of: Callable[[str], list[tuple[Any, ...]]]
+) -> None:
+    """Refuse whole numbers that no float is equal to, where other files hold floats."""
+    column = f'"{name.replace(chr(34), 2 * chr(34))}"'
+    ((most,),) = rows_of(
+        f"SELECT max(abs({column}::HUGEINT)) FROM read_parquet({from_files}, union_by_name=true)"
+    )
+    if most is not None and most > _EXACT:
+        raise ValueError(
+            f"{name} must hold whole numbers up to 2^53 where other files hold floats, got {most}; "
+            "write it as text in all files."
+        )
+
+
+def _is_same(value: Any, told: str) -> bool:
+    """Whether a stored value is that of a folder's name, as a number where both are."""
+    if value is None:
+        return told == _NO_FOLDER
+    if isinstance(value, bool):
+        return str(value).lower() == told.lower()
+    try:
+        return float(value) == float(told)
+    except (TypeError, ValueError):
+        return str(value) == told
 
 
 def _by_file(rows: Sequence[tuple[Any, ...]]) -> dict[str, dict[str, str]]:
@@ -78,6 +133,8 @@ def _kind(stored: str) -> str:
     return _KINDS.get(stored, stored.lower())
 
 
-def _is_partition(name: str, file: str) -> bool:
-    """Whether a column is a folder such as ``month=5``."""
-    return any(part.startswith(f"{name}=") for part in PurePath(file).parts[:-1])
+def _folder_value(name: str, file: str) -> str | None:
+    """What a folder such as ``month=5`` says of a column; None where none does."""
+    parts = (part.partition("=") for part in PurePath(file).parts[:-1])
+    found = [unquote(value) for key, sign, value in parts if sign and unquote(key) == name]
+    return found[-1] if found else None

@@ -77,7 +77,7 @@ class EngineTable:
         """
         if self.format == "parquet":
             check_kinds(self.files, columns, numbers, self.rows_of)
-        if self.format == "csv" and not is_remote(self.name):
+        if self.format == "csv" and not is_remote(self.files[0]):
             check_headers(self.files, columns)
         for name in columns:
             kind = self.table[name].type()
@@ -141,7 +141,7 @@ def open_engine_table(source: Any, table: str | None = None) -> EngineTable:
 
     Parameters
     ----------
-    source : path, glob, folder, URL, table of Ibis, data frame of Spark, or frame
+    source : path, glob, folder, URL, list of these, table of Ibis, data frame of Spark, or frame
         Files are Parquet or CSV; a folder holds Parquet files, also in partitions such as
         ``month=5``. A file of DuckDB or SQLite, or a URL such as ``postgres://``, has tables.
     table : str, optional
@@ -152,6 +152,10 @@ def open_engine_table(source: Any, table: str | None = None) -> EngineTable:
     with quiet():
         if isinstance(source, str | os.PathLike):
             opened = _open_path(os.fspath(source), table)
+        elif _is_list_of_paths(source):
+            texts = [os.fspath(one) for one in source]
+            name = texts[0] if len(texts) == 1 else f"{texts[0]} and {len(texts) - 1:,} more"
+            opened = _open_files(name, texts)
         elif isinstance(source, ibis.Table):
             opened = EngineTable("the table", source, ibis.get_backend(source))
         else:
@@ -171,15 +175,24 @@ def _open_path(text: str, table: str | None) -> EngineTable:
         return _open_database(text, database, table)
     if "://" in text and not is_remote(text):
         return _open_database(text, "database", table)
-    files, format, query = find_files(text)
+    return _open_files(text, [text])
+
+
+def _is_list_of_paths(source: Any) -> bool:
+    is_list = isinstance(source, list | tuple) and len(source) > 0
+    return is_list and all(isinstance(one, str | os.PathLike) for one in source)
+
+
+def _open_files(name: str, texts: Sequence[str]) -> EngineTable:
+    files, format, query = find_files(*texts)
     backend = connect_duckdb()
-    opened = EngineTable(text, None, backend, files, format)
+    opened = EngineTable(name, None, backend, files, format)
     try:
         backend.con.execute(f"CREATE TEMP VIEW {_VIEW} AS {query}")
         found = backend.table(_VIEW)
     except Exception as error:
         raise _unreadable(opened, error) from error
-    return EngineTable(text, found, backend, files, format, backend.disconnect)
+    return EngineTable(name, found, backend, files, format, backend.disconnect)
 
 
 def _database(path: Path) -> str | None:

@@ -7,8 +7,10 @@ from typing import Any
 
 from apfex.engines._open import EngineTable
 from apfex.engines._query import number_of
+from apfex.plain import listed
 
 _EXACT = 2**53  # whole numbers below are floats, too
+_SHOWN = 8
 
 
 def where_of(source: EngineTable, where: Any) -> Any:
@@ -46,6 +48,33 @@ def where_of(source: EngineTable, where: Any) -> Any:
             "where must be a condition on the table that is audited, got one on another; give a "
             "function of the table, such as `lambda t: t.month == 5`."
         ) from error
+
+
+def no_match(source: EngineTable, where: Any) -> ValueError:
+    """What to say where no row is chosen: the condition, and the values that its columns have."""
+    if not isinstance(where, Mapping):
+        return ValueError(
+            f"where must choose rows of {source.name}, got a condition that none has."
+        )
+    wanted = {str(name): value for name, value in where.items()}
+    there = "; ".join(f"{name} has {_values(source, name)}" for name in wanted)
+    together = " together" if len(wanted) > 1 else ""
+    return ValueError(
+        f"where must choose rows of {source.name}, got {wanted}, which no row has{together}: "
+        f"{there}."
+    )
+
+
+def _values(source: EngineTable, name: str) -> str:
+    """The values of a column, as many as one reads, those with the most rows first."""
+    import ibis
+
+    column = source.table[name]
+    counted = source.table.group_by(value=column).aggregate(rows=ibis._.count())
+    order = [ibis.desc("rows"), ibis.asc("value")]
+    found = source.fetch(counted.order_by(order).limit(_SHOWN + 1))["value"].to_pylist()
+    said = listed([repr(value) for value in found[:_SHOWN]]) if found else "no values"
+    return f"{said} and more" if len(found) > _SHOWN else said
 
 
 def _is_one_of(source: EngineTable, column: Any, wanted: Any) -> Any:

@@ -45,6 +45,7 @@ from apfex.front import (
     Features,
     Fitted,
     Front,
+    InputRows,
     PartitionedRows,
     Rows,
     SearchSettings,
@@ -373,11 +374,11 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : table or array of shape [n, d], or stream
             Mixed types and missing values are fine; sparse matrices are not. A stream is read in
-            chunks and need not fit into memory: path, pattern, folder or list of Parquet or Arrow
-            files, a pyarrow ``Dataset`` or reader, a function that returns a new reader or
-            iterator of record batches, such an iterator, a torch ``DataLoader`` of ``(X, y,
-            sensitive)`` or ``(X, y, sensitive, weight)``, or an XGBoost ``DataIter``. Rows of a
-            Dask DataFrame stay on its workers, which grow trees together.
+            chunks and need not fit into memory: path, pattern, folder or list of files of
+            Parquet, Arrow or CSV, a pyarrow ``Dataset`` or reader, a function that returns a new
+            reader or iterator of record batches, such an iterator, a torch ``DataLoader`` of
+            ``(X, y, sensitive)`` or ``(X, y, sensitive, weight)``, or an XGBoost ``DataIter``. Rows
+            of a Dask DataFrame stay on its workers, which grow trees together.
         y : array of shape [n], or column of a stream
             At least two classes, at least two rows of each. Of a stream the name of the column;
             None where the stream itself has labels, as a ``DataLoader`` does.
@@ -758,7 +759,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.string = True
         return tags
 
-    def _encode(self, X: Any, sensitive_features: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
+    def _encode(self, X: Any, sensitive_features: Any) -> tuple[InputRows, torch.Tensor | None]:
         """Inputs of models, and the groups of the rows where thresholds differ by group."""
         check_is_fitted(self, "front_")
         X = read_features(X)
@@ -767,9 +768,14 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         )
         if self.sensitive is not None and not self.include_sensitive:
             X = drop_sensitive(X, self.sensitive)
-        else:
+        elif not self._has_columns_of_fit(X):  # which says what is wrong
             validate_data(self, X, skip_check_array=True, reset=False)
-        return self.fitted_.encode(X), None if groups is None else torch.from_numpy(groups)
+        return self.fitted_.open(X), None if groups is None else torch.from_numpy(groups)
+
+    def _has_columns_of_fit(self, X: Any) -> bool:
+        """Whether the columns have the names of those of ``fit``, in the same order."""
+        names = getattr(self, "feature_names_in_", None)
+        return names is not None and list(getattr(X, "columns", ())) == names.tolist()
 
     def _threads(self, n_rows: int) -> AbstractContextManager[None]:
         return use_threads(thread_count(self.n_jobs, n_rows))

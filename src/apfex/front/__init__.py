@@ -10,6 +10,7 @@ from apfex.front._cross_fit import Inputs, TextAsCategories
 from apfex.front._dask_search import PartitionedRows
 from apfex.front._dealing import Dealer
 from apfex.front._display import FrontDisplay
+from apfex.front._encoded_rows import InputRows
 from apfex.front._front import (
     Front,
     NearConstantWarning,

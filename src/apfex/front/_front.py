@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from apfex.arguments import meant, require_kind, require_numbers
 from apfex.front._display import FrontDisplay
+from apfex.front._encoded_rows import EncodedRows, InputRows
 from apfex.front._html import front_as_html
 from apfex.front._point import Point
 from apfex.models import BoostedModel, InitModel, JointModel, RuleModel, calibrate
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from plotly import graph_objects
 
-_CHUNK = 2**14
-"""Rows that a model sees at once."""
+_CHUNK = 2**12
+"""Rows that a model sees at once; their inputs stay in the cache."""
 
 
 class UnmetBoundWarning(UserWarning):
@@ -134,21 +135,21 @@ class Front(Sequence[Point]):
         frame.attrs["ranked_by"], frame.attrs["constant_error"] = self.by, self.constant_error
         return frame
 
-    def scores(self, point: int, x: Tensor, groups: Tensor | None = None) -> np.ndarray:
+    def scores(self, point: int, x: InputRows, groups: Tensor | None = None) -> np.ndarray:
         """Scores of one point for encoded rows: [n] for two classes, else [n, c].
 
         Parameters
         ----------
         point : int
             Its place.
-        x : Tensor of shape [n, d]
+        x : Tensor of shape [n, d], or EncodedRows
         groups : int64 Tensor of shape [n], optional
             Codes of the groups that thresholds differ by; -1 where unknown.
         """
         parts = score_in_chunks([self[point].module], x, groups, self.dtype)
         return np.concatenate([scores for (scores,) in parts])
 
-    def probabilities(self, point: int, x: Tensor, groups: Tensor | None = None) -> np.ndarray:
+    def probabilities(self, point: int, x: InputRows, groups: Tensor | None = None) -> np.ndarray:
         """Calibrated probabilities of the label [n, c]; of rules the same at every point.
 
         Parameters
@@ -161,7 +162,7 @@ class Front(Sequence[Point]):
         return (found if used.calibration is None else calibrate(found, used.calibration)).numpy()
 
     def outputs(
-        self, point: int, x: Tensor, groups: Tensor | None = None
+        self, point: int, x: InputRows, groups: Tensor | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """What :meth:`scores` and :meth:`probabilities` give, by one run of the models.
 
@@ -176,7 +177,7 @@ class Front(Sequence[Point]):
         return scores, calibrated.numpy()
 
     def decide(
-        self, x: Tensor, groups: Tensor | None = None, *, points: Sequence[int] | None = None
+        self, x: InputRows, groups: Tensor | None = None, *, points: Sequence[int] | None = None
     ) -> np.ndarray:
         """Decisions of all points for encoded rows; models that they share run once.
 
@@ -354,24 +355,24 @@ class Front(Sequence[Point]):
 
 
 def score_in_chunks(
-    models: Sequence[nn.Module], x: Tensor, groups: Tensor | None, dtype: torch.dtype
+    models: Sequence[nn.Module], x: InputRows, groups: Tensor | None, dtype: torch.dtype
 ) -> Iterator[list[np.ndarray]]:
     """Scores of every model, [n] or [n, c], a chunk of rows at a time."""
-    for rows, *codes in _chunks(x, groups):
+    for rows, *codes in _chunks(x, groups, dtype):
         with torch.no_grad():
-            scores = score_together(models, rows.to(dtype), *codes)
+            scores = score_together(models, rows, *codes)
             yield [(one.squeeze(1) if one.ndim == 2 else one).numpy() for one in scores]
 
 
 def probabilities_in_chunks(
-    model: nn.Module, x: Tensor, groups: Tensor | None, dtype: torch.dtype
+    model: nn.Module, x: InputRows, groups: Tensor | None, dtype: torch.dtype
 ) -> Tensor:
     """Probabilities of the label [n, c] by a model, float64; those of scores are not calibrated."""
     if isinstance(model, RuleModel | InitModel):
         with torch.no_grad():
             found = [
-                model.label_probabilities(rows.to(dtype), *codes)
-                for rows, *codes in _chunks(x, groups)
+                model.label_probabilities(rows, *codes)
+                for rows, *codes in _chunks(x, groups, dtype)
             ]
         return torch.cat(found).double()
     parts = score_in_chunks([model], x, groups, dtype)
@@ -379,7 +380,7 @@ def probabilities_in_chunks(
 
 
 def outputs_in_chunks(
-    model: nn.Module, x: Tensor, groups: Tensor | None, dtype: torch.dtype
+    model: nn.Module, x: InputRows, groups: Tensor | None, dtype: torch.dtype
 ) -> tuple[np.ndarray, Tensor]:
     """Scores [n] or [n, c] and probabilities of the label [n, c]; the models below run once."""
     if not isinstance(model, RuleModel):
@@ -389,8 +390,8 @@ def outputs_in_chunks(
         return scores, _probabilities(scores)
     scored, found = [], []
     with torch.no_grad():
-        for rows, *codes in _chunks(x, groups):
-            joint = model.joint(rows.to(dtype))
+        for rows, *codes in _chunks(x, groups, dtype):
+            joint = model.joint(rows)
             shared: Any = _Evaluated(model.joint.given(joint, *codes) if codes else joint)
             known = RuleModel(shared, model.rule)
             scored.append(known(rows))
@@ -401,10 +402,13 @@ def outputs_in_chunks(
     ).double()
 
 
-def _chunks(x: Tensor, groups: Tensor | None) -> Iterator[tuple[Tensor, ...]]:
-    """Rows, and their groups where these are known, so many at a time."""
-    parts = [part.split(_CHUNK) for part in ((x,) if groups is None else (x, groups))]
-    return zip(*parts, strict=True)
+def _chunks(
+    x: InputRows, groups: Tensor | None, dtype: torch.dtype
+) -> Iterator[tuple[Tensor, ...]]:
+    """Rows as models take them, and their groups where these are known, so many at a time."""
+    parts = (x.to(dtype) if isinstance(x, EncodedRows) else x).split(_CHUNK)
+    rows = (part.to(dtype) for part in parts)
+    return zip(rows) if groups is None else zip(rows, groups.split(_CHUNK), strict=True)
 
 
 def _probabilities(scores: np.ndarray) -> Tensor:

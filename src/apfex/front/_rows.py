@@ -14,6 +14,7 @@ from sklearn.utils import _safe_indexing
 from torch import Tensor
 
 from apfex.front._cells import CellGroupings
+from apfex.front._encoded_rows import EncodedRows
 from apfex.groups import Groups, make_groups
 from apfex.metrics import accuracy, balanced_accuracy
 from apfex.models import (
@@ -303,13 +304,13 @@ class TableEncoders:
 
     def transform(self, X: Any) -> np.ndarray:
         """Rows as float32 [n, d]."""
+        return self.open(X).transform()
+
+    def open(self, X: Any) -> EncodedRows:
+        """Rows that are encoded a chunk at a time, when models ask for them."""
         table = read_table(X)
-        out = np.zeros((table.n_rows, self.n_inputs), np.float32)
-        start = 0
-        for encoder in self.encoders.values():
-            encoder.encode(table, out[:, start : start + encoder.n_features_out_])
-            start += encoder.n_features_out_
-        return out
+        fills = [(one.fill(table), one.n_features_out_) for one in self.encoders.values()]
+        return EncodedRows(table.n_rows, fills)
 
     @property
     def n_columns(self) -> set[int]:

@@ -15,12 +15,13 @@ from torch import Tensor, nn
 from apfex.front._candidates import Candidate, SearchResult
 from apfex.front._chunked_search import search_stream
 from apfex.front._dask_search import PartitionedRows, search_partitions
+from apfex.front._encoded_rows import InputRows
 from apfex.front._front import Front, probabilities_in_chunks
 from apfex.front._inprocess import search_members
 from apfex.front._pareto_front import non_dominated
 from apfex.front._point import Point, gap_of
 from apfex.front._postprocess import search_rules
-from apfex.front._rows import Encoder, Rows, ValidationRows
+from apfex.front._rows import Encoder, Rows, TableEncoders, ValidationRows
 from apfex.front._settings import SearchSettings
 from apfex.front._spooled_rows import RowFacts, StreamedRows
 from apfex.groups import Groups
@@ -98,6 +99,13 @@ class Fitted:
     def encode(self, X: Any) -> Tensor:
         """Inputs of models, float32 [n, d], from the columns of a table that are inputs."""
         return torch.from_numpy(self.encoder.transform(X))
+
+    def open(self, X: Any) -> InputRows:
+        """The same for models that take a chunk at a time; all that can be wrong is found here.
+
+        A user's models below ours are asked once for all rows.
+        """
+        return self.encoder.open(X) if isinstance(self.encoder, TableEncoders) else self.encode(X)
 
 
 def search_front(

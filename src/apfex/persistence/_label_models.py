@@ -13,7 +13,6 @@ from typing import IO, Any, final
 import numpy as np
 from torch import nn
 
-from apfex.engines import check_zip
 from apfex.extras import need_extra
 from apfex.front import (
     EstimatorModel,
@@ -26,6 +25,7 @@ from apfex.front import (
     NumericColumns,
     TextAsCategories,
 )
+from apfex.packed import check_zip
 from apfex.persistence._modules import ModuleWriter, UnfitArgument, check_once
 from apfex.persistence._values import pack, unpack
 from apfex.strict_json import check_nesting

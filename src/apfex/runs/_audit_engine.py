@@ -104,7 +104,7 @@ def _read(
     measures: Sequence[Measure],
 ) -> EngineRows:
     from apfex.auditing import TableQuery, moments_of
-    from apfex.engines import where_of
+    from apfex.engines import no_match, where_of
     from apfex.metrics import Inputs
 
     table = Table(opened.name, opened.columns)
@@ -115,6 +115,8 @@ def _read(
     roles = replace(roles, moments=moments_of(measures, roles))
     query = TableQuery.of(replace(opened, table=where_of(opened, settings.where)), roles)
     tally = query.tally()
+    if settings.where and not len(tally.repeats.rows):
+        raise no_match(opened, settings.where)
     decided, label, tally, dropped = _complete(tally, columns, opened, settings)
     rows = tally.repeats.rows
     frame, strata = _binned(tally.frame("sensitive"), bins), None

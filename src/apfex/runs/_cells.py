@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, final
 
-from apfex.engines import NO_VALUE
+from apfex.csv_header import NO_VALUE
 from apfex.runs._errors import RunError
 
 if TYPE_CHECKING:

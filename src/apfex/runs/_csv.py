@@ -14,7 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, final
 
-from apfex.engines import NO_VALUE, check_gzip, separator_of
+from apfex.csv_header import NO_VALUE, separator_of
+from apfex.packed import check_gzip
 from apfex.runs._errors import RunError, hint
 
 if TYPE_CHECKING:

@@ -10,10 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from apfex.clusters import is_dask_frame
 from apfex.distributed import chosen_workers
 from apfex.plain import jsonable, printable
 from apfex.runs._checkpoint import checkpoint_of
 from apfex.runs._conclusion import conclude
+from apfex.runs._dask_frames import stored_frame
 from apfex.runs._data import RunData, SplitData, read_and_split
 from apfex.runs._data_caveats import caveats_of_data, caveats_of_training, warn_of_data
 from apfex.runs._errors import RunError, RunWarning, hint
@@ -75,7 +77,8 @@ def explore(
     ----------
     source : str, path or frame
         A data set by its name, a CSV, Excel, Parquet or Arrow file, or a frame of pandas or polars;
-        a pattern or folder of Parquet or Arrow files, which are read in chunks.
+        a pattern or folder of Parquet, Arrow or CSV files, which are read in chunks, or a Dask
+        DataFrame, whose partitions are brought to this machine's disk one by one.
     label, positive : str, and a value or several
         Column to predict, and its positive value; not needed for columns of 0 and 1. Several values
         count as one outcome; in text they have commas between.
@@ -128,8 +131,9 @@ def explore(
     encoding, sheet : str, optional
         Encoding of a CSV file that is not UTF-8; sheet of an Excel file with several.
     stream : bool, optional
-        Whether Parquet or Arrow files are read in chunks, so that they need not fit into memory. By
-        default patterns and folders are, and files larger than an eighth of the machine's memory.
+        Whether Parquet, Arrow or CSV files are read in chunks, so that they need not fit into
+        memory. By default patterns and folders are, and files larger than an eighth of the
+        machine's memory.
     out : path, optional
         Folder to write while the run goes on, as ``run.save`` does at its end; if it is stopped
         after the training, the model is kept in ``NAME.incomplete``. Of several workers
@@ -184,11 +188,29 @@ def explore_with(
     team = chosen_workers()
     writes = out is not None and (team is None or team.rank == 0)
     folder = free_folder(out) if writes else None
+    if is_dask_frame(source) and settings.stream is not False:
+        with stored_frame(source) as stored:
+            own = replace(settings, stream=True)
+            found = read_streamed(own, stored)
+            return _explore_data(own, found, folder, progress, verbose, fresh=fresh)
     if is_streamed(source, settings.stream):
         settings = replace(settings, stream=True)  # for whoever repeats it on another machine
         data: SplitData | StreamedData = read_streamed(settings)
     else:
         data = read_and_split(settings, source)
+    return _explore_data(settings, data, folder, progress, verbose, fresh=fresh)
+
+
+def _explore_data(
+    settings: ExploreSettings,
+    data: SplitData | StreamedData,
+    folder: Path | None,
+    progress: Progress | None,
+    verbose: bool,
+    *,
+    fresh: bool,
+) -> Run:
+    """Train on rows that were read, and keep the run in a folder if there is one."""
     from apfex.persistence import shared
 
     tell = progress or (lambda *_: None)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
+from apfex.clusters import is_dask_frame
+from apfex.runs._dask_frames import stored_frame
 from apfex.runs._errors import RunError, hint
 from apfex.runs._explore import Progress, explore_with
 from apfex.runs._folder import check_finished, read_record, versions
@@ -113,6 +115,15 @@ def _data_of(record: Mapping[str, Any], settings: ExploreSettings, data: Any) ->
     if stored is None and data is None:
         raise RunError(f"The run is of a frame; hand it over again: {hint('data')}")
     source = stored if data is None else data
+    if settings.stream and is_dask_frame(source):
+        with stored_frame(source) as folder:
+            _check_hash("the Dask DataFrame", hash_of_files(str(folder)), record)
+        return source
+    if settings.stream and not isinstance(source, str | os.PathLike):
+        raise RunError(
+            f"{hint('data')} must be what the run read, files or a Dask DataFrame with the same "
+            f"partitions, got {type(source).__name__}."
+        )
     if settings.stream:
         _check_hash(str(source), hash_of_files(str(source)), record)
         return source

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from apfex.estimator import APFExClassifier
     from apfex.report import MeasuredFront
 
-_ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
+_ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".csv", ".tsv")
 _SHARE_OF_MEMORY = 8
 """A file larger than one over this of the machine's memory is read in chunks."""
 _TEST_ROWS = 1_000_000
@@ -140,9 +140,13 @@ class StreamedData:
                 yield chosen
 
 
-def read_streamed(settings: ExploreSettings) -> StreamedData:
-    """Read the data of a run once in chunks, and look for what a user should know."""
-    source = str(settings.source)
+def read_streamed(settings: ExploreSettings, stored: Path | None = None) -> StreamedData:
+    """Read the data of a run once in chunks, and look for what a user should know.
+
+    ``stored`` is a folder of files that were written for the run, from a frame of Dask.
+    """
+    source = str(stored or settings.source)
+    name = _name(source) if stored is None else "frame"
     if settings.search == "inprocess":
         raise RunError(
             f"{hint('search')} must be auto or postprocess where a table is read in chunks, got "
@@ -161,9 +165,9 @@ def read_streamed(settings: ExploreSettings) -> StreamedData:
         raise RunError(f"{n:,} rows are too few: each outcome must have two rows.", found=n)
     test = int(prepared.dealer(share, settings.seed).validation.sum())
     about = RunData(
-        name=_name(source),
-        description=f"{printable(_name(source))} (read in chunks)",
-        path=str(Path(source).absolute()),
+        name=name,
+        description=f"{printable(name)} (read in chunks)",
+        path=str(Path(source).absolute()) if stored is None else None,
         sha256=hash_of_files(source),
         rows=n,
         fit_rows=n - test,

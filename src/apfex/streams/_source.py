@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
+
+from apfex.streams._csv_files import open_csv_files
+from apfex.streams._stream import Stream, frame_of, reading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,64 +18,11 @@ if TYPE_CHECKING:
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc"}
 _FORMATS[".ipc"] = "ipc"
+_CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _BUFFER = 2**16
 """Bytes of a column that are read at a time, however long a row group is."""
 _HIDDEN = (".", "_")
 _INDEX = "__index_level_"  # how pandas calls an index without a name in a file
-_CHUNK_BYTES = 2**22
-"""Of a chunk, about: of wide tables fewer rows are read at a time."""
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Stream:
-    """A table that is read in chunks, as often as needed; made by :func:`open_stream`.
-
-    Attributes
-    ----------
-    name : str
-        How messages call it.
-    columns : tuple of str
-    read : callable
-        ``read(columns, rows)`` gives pandas frames of these columns, of about so many rows, from
-        the first row on whenever it is called.
-    has_names : bool
-        Whether names of columns came with the data.
-    label, weight : str or None
-        Columns that hold labels and weights, where the source itself says so.
-    sensitive : mapping from column to attribute
-        Columns of sensitive attributes, where the source itself says so.
-    """
-
-    name: str
-    columns: tuple[str, ...]
-    read: Callable[[Sequence[str], int], Iterator[pd.DataFrame]]
-    has_names: bool = True
-    label: str | None = None
-    weight: str | None = None
-    sensitive: Mapping[str, str] = field(default_factory=dict)
-
-    def frames(self, columns: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-        """Chunks of at most so many rows, fewer of wide tables; text comes as categories."""
-        rows = min(rows, max(1_000, _CHUNK_BYTES // (8 * len(columns))))
-        for frame in self.read(columns, rows):
-            if len(frame) <= rows:
-                yield frame
-                continue
-            for start in range(0, len(frame), rows):
-                yield frame.iloc[start : start + rows].reset_index(drop=True)
-
-
-def frame_of(batch: pa.RecordBatch, categories: Collection[str] = ()) -> pd.DataFrame:
-    """A record batch as a pandas frame; text becomes categories, which is quick and small.
-
-    So do the columns named, whatever they hold: categories of numbers are no quantities.
-    """
-    frame = batch.replace_schema_metadata().to_pandas(
-        strings_to_categorical=True, split_blocks=True
-    )
-    own = {name: "category" for name in frame.columns if name in categories}
-    return frame.astype(own) if own else frame
 
 
 def without_dictionaries(schema: pa.Schema) -> pa.Schema:
@@ -117,12 +65,15 @@ def is_path(source: Any) -> bool:
 
 
 def open_files(source: Any) -> Stream:
-    """Open Parquet or Arrow files: a path, a folder, a pattern, or a list of paths."""
+    """Open Parquet, Arrow or CSV files: a path, a folder, a pattern, or a list of paths."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 
     paths = paths_of(source)
     form = _format_of(paths)
+    name = str(source) if len(paths) != 1 else str(paths[0])
+    if form == "csv":
+        return open_csv_files(paths, name)
     partitions = {}
     if isinstance(source, str | os.PathLike) and paths != [Path(source).expanduser()]:
         base = str(_base_of(Path(source).expanduser()))
@@ -134,7 +85,7 @@ def open_files(source: Any) -> Stream:
         raise ValueError(f"X must be files of {form}, got one that cannot be read: {said}") from (
             error
         )
-    return open_dataset(dataset, str(source) if len(paths) != 1 else str(paths[0]))
+    return open_dataset(dataset, name)
 
 
 def open_dataset(dataset: ds.Dataset, name: str = "the dataset") -> Stream:
@@ -143,12 +94,14 @@ def open_dataset(dataset: ds.Dataset, name: str = "the dataset") -> Stream:
 
     fragments = list(dataset.get_fragments())
     stored = [_schema(fragment) for fragment in fragments]
-    with _reading(name):
+    with reading(name):
         schemas = [without_dictionaries(schema) for schema in stored]
         categories = set().union(*map(_categories, (dataset.schema, *stored)))
     for fragment, schema in zip(fragments, schemas, strict=True):
         _check_schema(schemas[0], schema, str(getattr(fragment, "path", name)), fragments[0])
-    schema = pa.unify_schemas([without_dictionaries(dataset.schema), *schemas]).remove_metadata()
+    schema = pa.unify_schemas(
+        [without_dictionaries(dataset.schema), *schemas], promote_options="permissive"
+    ).remove_metadata()
     schema = pa.schema([one for one in schema if not one.name.startswith(_INDEX)])
     repeated = sorted({one for one in schema.names if schema.names.count(one) > 1})
     if repeated:
@@ -157,7 +110,7 @@ def open_dataset(dataset: ds.Dataset, name: str = "the dataset") -> Stream:
     def read(columns: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         wanted = pa.schema([schema.field(name) for name in columns])
         for fragment in fragments:
-            with _reading(str(getattr(fragment, "path", name))):
+            with reading(str(getattr(fragment, "path", name))):
                 for batch in _read_fragment(fragment, wanted, rows):
                     yield frame_of(batch, categories)
 
@@ -183,8 +136,21 @@ def _read_fragment(fragment: Any, schema: pa.Schema, rows: int) -> Iterator[pa.R
     with pq.ParquetFile(
         fragment.path, filesystem=fragment.filesystem, buffer_size=_BUFFER, pre_buffer=False
     ) as file:
-        for batch in file.iter_batches(rows, columns=stored, use_threads=False):
+        twice = [name for name in names if name in known and name in file.schema_arrow.names]
+        for batch in file.iter_batches(rows, columns=[*stored, *twice], use_threads=False):
+            for name in twice:
+                _check_partition(batch.column(name), name, known[name])
             yield _with_partition(batch, known, schema)
+
+
+def _check_partition(column: pa.Array, name: str, told: Any) -> None:
+    """Refuse a file that holds other values in a column than its folder's name tells."""
+    for value in column.unique().to_pylist():
+        if value != told and str(value) != str(told):
+            raise ValueError(
+                f"column {name!r} must be what the folder says, {told!r}, got {value!r} in the "
+                "file; rename the folder or the column"
+            )
 
 
 def _with_partition(
@@ -203,20 +169,8 @@ def _with_partition(
 
 
 def _schema(fragment: Any) -> pa.Schema:
-    with _reading(str(getattr(fragment, "path", "The stream"))):
+    with reading(str(getattr(fragment, "path", "The stream"))):
         return fragment.physical_schema
-
-
-@contextmanager
-def _reading(path: str) -> Iterator[None]:
-    """What Arrow says of a file that somebody damaged, or forged, in one sentence."""
-    import pyarrow as pa
-
-    try:
-        yield
-    except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, MemoryError) as error:
-        said = next(iter(str(error).splitlines()), type(error).__name__)
-        raise ValueError(f"{path} cannot be read: {said[:200]}") from error
 
 
 def _check_schema(first: pa.Schema, found: pa.Schema, path: str, start: Any) -> None:
@@ -236,12 +190,20 @@ def _check_schema(first: pa.Schema, found: pa.Schema, path: str, start: Any) -> 
         if known.name.startswith(_INDEX):
             continue
         other = found.field(known.name).type
+        if _are_numbers(known.type, other):  # read as what holds both; what it cannot is refused
+            continue
         if not known.type.equals(other) and pa.null() not in (known.type, other):
             raise ValueError(
                 f"All files of a stream must have one type in each column, got {other} in column "
                 f"{known.name!r} of {path} {beside}, which has {known.type}; write it again with "
                 "that type."
             )
+
+
+def _are_numbers(*types: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return all(pa.types.is_integer(one) or pa.types.is_floating(one) for one in types)
 
 
 def paths_of(source: Any) -> list[Path]:
@@ -254,8 +216,10 @@ def paths_of(source: Any) -> list[Path]:
     text = os.fspath(source)
     path = Path(text).expanduser()
     if path.is_dir():
-        found = sorted(p for p in path.rglob("*") if p.suffix.lower() in _FORMATS and p.is_file())
-        found = [p for p in found if not _is_hidden(p.relative_to(path))]
+        every = [p for p in sorted(path.rglob("*")) if p.is_file()]
+        every = [p for p in every if not _is_hidden(p.relative_to(path))]
+        found = [p for p in every if p.suffix.lower() in _FORMATS]
+        found = found or [p for p in every if _is_csv(p)]
         if not found:
             raise FileNotFoundError(f"The folder {path} has no files that end in {_endings()}.")
         return found
@@ -281,15 +245,21 @@ def _is_hidden(path: Path) -> bool:
     return any(part.startswith(_HIDDEN) for part in path.parts)
 
 
+def _is_csv(path: Path) -> bool:
+    return path.name.lower().endswith(_CSV)
+
+
 def _format_of(paths: Sequence[Path]) -> str:
-    found = {_FORMATS.get(path.suffix.lower(), path.suffix) for path in paths}
-    if len(found) > 1 or not found <= set(_FORMATS.values()):
+    found = {
+        "csv" if _is_csv(path) else _FORMATS.get(path.suffix.lower(), path.suffix) for path in paths
+    }
+    if len(found) > 1 or not found <= {"csv", *_FORMATS.values()}:
         raise ValueError(
             f"A stream must be of files that all end in one of {_endings()}, got {sorted(found)}; "
-            "write CSV files as Parquet first."
+            "write the others as Parquet first."
         )
     return found.pop()
 
 
 def _endings() -> str:
-    return ", ".join(_FORMATS)
+    return ", ".join((*_FORMATS, *_CSV))

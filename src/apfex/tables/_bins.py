@@ -6,6 +6,7 @@ above it, linear between. Numbers are standardised before they come here.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -61,14 +62,24 @@ def n_bin_features(edges: tuple[float, ...]) -> int:
     return 2 * len(edges) - 3 if edges else 0
 
 
-def encode_bins(z: NDArray[np.float64], edges: tuple[float, ...], out: NDArray[np.float32]) -> None:
+def encode_bins(z: NDArray[np.float64], edges: tuple[float, ...], out: NDArray[Any]) -> None:
     """Fill ``out`` of shape [n, 2 * len(edges) - 3] with ramps, then steps.
 
     Ramps and steps of bins below a row's own are 1, those above 0; only its own has to be counted.
     """
-    borders = np.asarray(edges)
+    borders, widths, below = _bins_of(edges)
     own = np.searchsorted(borders[1:-1], z)  # the bin of each row: inner edges below it
+    out[...] = below[own]
+    ramp = (z - borders[own]) / widths[own]
+    out[np.arange(len(z)), own] = np.clip(ramp, 0.0, 1.0).astype(np.float32)
+
+
+@lru_cache(maxsize=1024)
+def _bins_of(edges: tuple[float, ...]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Borders, widths, and what ramps and steps are in each bin for the bins below it."""
+    borders = np.asarray(edges)
     below = np.tri(len(borders) - 1, dtype=np.float32, k=-1)
-    out[...] = np.hstack([below, below[:, :-1]])[own]
-    ramp = (z - borders[own]) / np.diff(borders)[own]
-    out[np.arange(len(z)), own] = np.clip(ramp, 0.0, 1.0)
+    found = borders, np.diff(borders), np.hstack([below, below[:, :-1]])
+    for array in found:
+        array.setflags(write=False)
+    return found

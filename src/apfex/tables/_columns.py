@@ -45,12 +45,13 @@ class Column:
                 "convert it to the type it had then."
             )
 
-    def recode(self, levels: Sequence[str], other: float, missing: float) -> NDArray[Any]:
-        """Return each row's place in ``levels``, or ``other`` if it has none, or ``missing``."""
+    def places(self, levels: Sequence[str], other: float, missing: float) -> NDArray[Any]:
+        """Return each code's place in ``levels``, or ``other`` if it has none.
+
+        The last entry is where code -1, a missing value, looks itself up: ``missing``.
+        """
         place = {level: j for j, level in enumerate(levels)}
-        # The last entry is where code -1, a missing value, looks itself up.
-        places = np.array([*(place.get(level, other) for level in self.levels), missing])
-        return places[self.codes]
+        return np.array([*(place.get(level, other) for level in self.levels), missing])
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,14 +106,15 @@ def _read_array(X: Any) -> Table:
 def match_columns(table: Table, names: Sequence[str], by_name: bool) -> list[Column]:
     """Return the columns called ``names``, in that order; by position where names are no guide."""
     if by_name and table.has_names:
-        lacking = [name for name in names if name not in set(table.names)]
-        unknown = [name for name in table.names if name not in set(names)]
+        found = dict(zip(table.names, table.columns, strict=True))
+        known = set(names)
+        lacking = [name for name in names if name not in found]
+        unknown = [name for name in found if name not in known]
         if lacking or unknown:
             raise ValueError(
                 f"Columns of X must be those of fit; missing: {lacking or 'none'}, unknown: "
                 f"{unknown or 'none'}. Add or drop them."
             )
-        found = dict(zip(table.names, table.columns, strict=True))
         return [found[name] for name in names]
     if len(names) != len(table.columns):
         raise ValueError(
@@ -162,6 +164,8 @@ def _read_pandas(name: str, series: pd.Series) -> Column:
     dtype = series.dtype
     if _is_text(dtype):
         return _text_column(name, series)
+    if isinstance(dtype, np.dtype) and dtype.kind in "iu" and len(series):
+        return Column(name, "number", series.to_numpy(np.float64), np.empty(0, np.intp), ())
     if isinstance(dtype, np.dtype) and dtype.kind in "iuf":
         return _read_column(name, series.to_numpy(), False)
     return _read_series(name, nw.from_native(series, series_only=True))
@@ -180,12 +184,23 @@ def _text_column(name: str, series: pd.Series) -> Column:
         used = np.bincount(codes + 1, minlength=len(words) + 1)[1:] > 0
         places = np.append(np.cumsum(used) - 1, -1)  # the last is for a missing value, code -1
         codes, words = places[codes], words[used]
+    elif getattr(series.dtype, "storage", None) == "pyarrow":
+        codes, words = _arrow_text(series.array)
     else:
         found, words = pd.factorize(series)
         codes = np.asarray(found, np.intp)
     if not len(words):
         return _empty(name, len(series))
     return Column(name, "level", np.empty(0), codes, tuple(map(str, words.tolist())))
+
+
+def _arrow_text(values: Any) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """What ``pd.factorize`` makes of text that Arrow holds, in a third of its time for few rows."""
+    encoded = values.__arrow_array__().dictionary_encode()
+    if hasattr(encoded, "combine_chunks"):
+        encoded = encoded.chunk(0) if encoded.num_chunks == 1 else encoded.combine_chunks()
+    codes = encoded.indices if not encoded.null_count else encoded.indices.fill_null(-1)
+    return codes.to_numpy().astype(np.intp), encoded.dictionary.to_numpy(zero_copy_only=False)
 
 
 def _read_column(name: str, values: NDArray[Any], is_category: bool) -> Column:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, Literal, Self, final
 
 import numpy as np
@@ -20,6 +20,7 @@ from apfex.tables._columns import Table, match_columns, read_table
 from apfex.tables._plans import (
     CodePlan,
     DroppedPlan,
+    Fill,
     NumberPlan,
     Plan,
     make_plan,
@@ -28,6 +29,8 @@ from apfex.tables._plans import (
 )
 from apfex.tables._summary import TableSummary
 
+_CHUNK = 2**12
+"""Rows that are encoded at once, so that what is made on the way stays in the cache."""
 _FORMAT, _VERSION = "apfex.tables.TableEncoder", 1
 
 
@@ -226,8 +229,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.matched_by_ = "name" if by_name else "position"
         self.dropped_ = {p.name: p.reason for p in plans if isinstance(p, DroppedPlan)}
         self.n_features_in_ = len(plans)
+        widths = [len(plan.feature_names()) for plan in plans]
+        self._ends = [0, *accumulate(widths)]
         self.feature_types_ = [
-            "c" if isinstance(p, CodePlan) else "q" for p in plans for _ in p.feature_names()
+            "c" if isinstance(plan, CodePlan) else "q"
+            for plan, width in zip(plans, widths, strict=True)
+            for _ in range(width)
         ]
         self.n_features_out_ = len(self.feature_types_)
         return self
@@ -247,25 +254,37 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         table = read_table(X)
+        fill = self.fill(table)
         out = np.zeros((table.n_rows, self.n_features_out_), np.float32)
-        self.encode(table, out)
+        for start in range(0, table.n_rows, _CHUNK):
+            rows = slice(start, start + _CHUNK)
+            fill(rows, out[rows])
         return out
 
-    def encode(self, table: Table, out: NDArray[np.float32]) -> None:
-        """Encode a table that was read, as :meth:`transform` does.
+    def fill(self, table: Table) -> Fill:
+        """Return what encodes some rows of a table that was read, as :meth:`transform` does all.
 
         Parameters
         ----------
         table : Table
             What ``read_table`` returns.
-        out : array of shape [n, n_features_out_]
-            Of zeros, to be filled.
+
+        Returns
+        -------
+        function of a slice and an array
+            It writes the inputs of the rows of the slice into the array [rows, n_features_out_],
+            which holds zeros.
         """
         names = [plan.name for plan in self.plans_]
         columns = match_columns(table, names, self.matched_by_ == "name")
-        ends = np.cumsum([0, *(len(plan.feature_names()) for plan in self.plans_)]).tolist()
-        for plan, column, (start, end) in zip(self.plans_, columns, pairwise(ends), strict=True):
-            plan.encode(column, out[:, start:end])
+        fills = [plan.fill(column) for plan, column in zip(self.plans_, columns, strict=True)]
+        spans = [slice(start, end) for start, end in pairwise(self._ends)]
+
+        def write(rows: slice, out: NDArray[Any]) -> None:
+            for fill, inputs in zip(fills, spans, strict=True):
+                fill(rows, out[:, inputs])
+
+        return write
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
         """Return a name for each column of the matrix.

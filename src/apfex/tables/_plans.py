@@ -7,7 +7,7 @@ missing values themselves get one column for one: values and codes.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, TypeAlias, final, get_args
@@ -28,7 +28,12 @@ With n rows no training value lies further than sqrt(n) out, so this bound never
 keeps a wild value met later from overflowing float32 inside a network.
 """
 
-_CHUNK = 2**12
+Fill: TypeAlias = Callable[[slice, NDArray[Any]], None]
+"""Writes the inputs of some rows of a column into an array of zeros [rows, inputs].
+
+In an array of float64, for models that count in it, inputs are rounded to float32 all the same.
+"""
+
 _MOST_CHARACTERS = 2**26
 """In the names of the inputs of a column, each of which has the name of the column in it."""
 
@@ -46,8 +51,10 @@ class DroppedPlan:
         """Return no names."""
         return []
 
-    def encode(self, column: Column, out: NDArray[np.float32]) -> None:
-        """Write nothing."""
+    def fill(self, column: Column) -> Fill:
+        """Write nothing, whatever the column holds."""
+        del column
+        return lambda _rows, _out: None
 
 
 @final
@@ -80,19 +87,19 @@ class NumberPlan:
             z /= self.scale
         return np.clip(z, -FARTHEST, FARTHEST, out=z)
 
-    def encode(self, column: Column, out: NDArray[np.float32]) -> None:
-        """Fill ``out`` of shape [n, inputs], which holds zeros."""
+    def fill(self, column: Column) -> Fill:
+        """Return what writes the inputs of some of its rows."""
         column.require("number")
-        for start in range(0, len(out), _CHUNK):  # what is made on the way stays in the cache
-            self._encode(column.numbers[start : start + _CHUNK], out[start : start + _CHUNK])
+        return lambda rows, out: self._encode(column.numbers[rows], out)
 
-    def _encode(self, numbers: NDArray[np.float64], out: NDArray[np.float32]) -> None:
+    def _encode(self, numbers: NDArray[np.float64], out: NDArray[Any]) -> None:
         missing = np.isnan(numbers)
         z = self.standardise(numbers)
-        z[missing] = 0.0  # the mean
+        if missing.any():
+            z[missing] = 0.0  # the mean
         at = int(self.varies)
         if self.varies:
-            out[:, 0] = z
+            out[:, 0] = z.astype(np.float32)
         if self.flag:
             out[:, at] = missing
         if self.edges:
@@ -119,15 +126,20 @@ class LevelPlan:
             *([f"{self.name}:missing"] if self.missing else []),
         ]
 
-    def encode(self, column: Column, out: NDArray[np.float32]) -> None:
-        """Fill ``out`` of shape [n, inputs], which holds zeros."""
+    def fill(self, column: Column) -> Fill:
+        """Return what writes the inputs of some of its rows."""
         column.require("level")
         nowhere = -1
         other = len(self.levels) if self.other else nowhere
         missing = len(self.levels) + int(self.other) if self.missing else other
-        place = column.recode(self.levels, other, missing)
-        rows = np.flatnonzero(place != nowhere)
-        out[rows, place[rows]] = 1.0
+        places = column.places(self.levels, other, missing)
+
+        def write(rows: slice, out: NDArray[Any]) -> None:
+            place = places[column.codes[rows]]
+            there = np.flatnonzero(place != nowhere)
+            out[there, place[there]] = 1.0
+
+        return write
 
 
 @final
@@ -142,10 +154,15 @@ class ValuePlan:
         """Return the name of the column."""
         return [self.name]
 
-    def encode(self, column: Column, out: NDArray[np.float32]) -> None:
-        """Fill ``out`` of shape [n, 1]; a wild value met after ``fit`` must not become infinite."""
+    def fill(self, column: Column) -> Fill:
+        """Write its numbers; a wild value met after ``fit`` must not become infinite."""
         column.require("number")
-        out[:, 0] = np.clip(column.numbers, -LARGEST, LARGEST)
+
+        def write(rows: slice, out: NDArray[Any]) -> None:
+            numbers = np.clip(column.numbers[rows], -LARGEST, LARGEST)
+            out[:, 0] = numbers.astype(np.float32)
+
+        return write
 
 
 @final
@@ -162,11 +179,16 @@ class CodePlan:
         """Return the name of the column."""
         return [self.name]
 
-    def encode(self, column: Column, out: NDArray[np.float32]) -> None:
-        """Fill ``out`` of shape [n, 1]."""
+    def fill(self, column: Column) -> Fill:
+        """Return what writes the codes of some of its rows."""
         column.require("level")
         other = len(self.levels) if self.other else np.nan
-        out[:, 0] = column.recode(self.levels, other, missing=np.nan)
+        places = column.places(self.levels, other, missing=np.nan)
+
+        def write(rows: slice, out: NDArray[Any]) -> None:
+            out[:, 0] = places[column.codes[rows]]
+
+        return write
 
 
 Plan: TypeAlias = DroppedPlan | NumberPlan | LevelPlan | ValuePlan | CodePlan
