@@ -101,7 +101,7 @@ def read_inputs(
         check_length("y_pred", len(decided), "y_true", len(truth))
     groups = make_groups(sensitive_features)
     check_length("sensitive_features", len(groups.codes), "y_pred", len(decided))
-    weight = read_weight(sample_weight, len(decided))
+    weight = read_counted_weight(sample_weight, len(decided))
     score = _read_numbers("y_score", y_score, len(decided))
     if score is not None and not np.isfinite(score).all():
         bad = score[~np.isfinite(score)][0]
@@ -178,7 +178,14 @@ def read_weight(values: Any, n: int, rows_of: str = "y_pred") -> np.ndarray | No
         raise ValueError(f"sample_weight must be finite and at least 0, got {bad[0]:g}.")
     if not array.any():
         raise ValueError("sample_weight must be positive somewhere, got only zeros.")
-    check_scale("sample_weight", float(array.max()))
+    return array
+
+
+def read_counted_weight(values: Any, n: int) -> np.ndarray | None:
+    """Check weights of which sums and sums of squares are made."""
+    array = read_weight(values, n)
+    if array is not None:
+        check_scale("sample_weight", float(array.max()))
     return array
 
 

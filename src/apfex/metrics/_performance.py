@@ -14,8 +14,8 @@ from apfex.metrics._inputs import (
     check_length,
     encode,
     read_column,
+    read_counted_weight,
     read_inputs,
-    read_weight,
 )
 from apfex.metrics._not_estimable import warn_left_out
 from apfex.metrics._rate_table import check_choices
@@ -89,7 +89,7 @@ def _read(
     truth, decided = read_column("y_true", y_true), read_column("y_pred", y_pred)
     check_length("y_pred", len(decided), "y_true", len(truth))
     codes, y, classes = encode(decided, truth)
-    weight = read_weight(sample_weight, len(truth))
+    weight = read_counted_weight(sample_weight, len(truth))
     assert y is not None
     weights = None if weight is None else torch.from_numpy(weight)
     return torch.from_numpy(y), torch.from_numpy(codes), len(classes), weights
