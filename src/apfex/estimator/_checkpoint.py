@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils.validation import check_random_state
 
 from apfex.distributed import chosen_workers
-from apfex.models import NOWHERE, Checkpoint
+from apfex.models import NOWHERE, Checkpoint, check_count
 from apfex.persistence import (
     SEED,
     CheckpointError,
@@ -55,16 +55,20 @@ def opened_checkpoint(given: Any, clf: APFExClassifier) -> Iterator[Checkpoint]:
 def seed_of(random_state: Any, checkpoint: Checkpoint) -> int:
     """The seed of a fit: that of the checkpoint, where there is one and nobody says otherwise."""
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    known = checkpoint.read(SEED)
+
+    def take(state: Any) -> int:
+        return check_count(state["seed"], 0, 2**31 - 1, "seed")
+
+    known = checkpoint.read(SEED, take)
     if known is None:
         checkpoint.write(SEED, {"seed": seed})
         return seed
-    if random_state is not None and known["seed"] != seed:
+    if random_state is not None and known != seed:
         raise CheckpointError(
             "random_state must be that of the checkpoint, got another; give the same, None (which "
             "takes that of the checkpoint), or another checkpoint."
         )
-    return known["seed"]
+    return known
 
 
 def _settings_of(clf: APFExClassifier) -> dict[str, Any]:

@@ -41,6 +41,8 @@ from apfex.models import (
     TrainingRows,
     Trees,
     boost_members,
+    check_tensor,
+    check_trees,
     kept,
     train_population,
 )
@@ -162,6 +164,7 @@ def _search_trees(
                 trees,
                 encoder.feature_types,
             ),
+            lambda found: check_trees(found, encoder.feature_types, len(rows.classes)),
         )
     )
     aims, schedule = settings.aims(len(rows.groupings)), MemberSchedule.of(_ROUNDS)
@@ -254,10 +257,20 @@ class _Networks:
             "losses": [torch.from_numpy(losses) for losses in self._losses],
         }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any], epochs: int) -> None:
         """Evaluate the same networks again; the population is left as the last of them."""
+        times = sorted(time for time in self._times if time <= epochs)
+        if [epoch for epoch, _ in state["looks"]] != times:
+            raise ValueError(f"looks must be those after the epochs {times}, got others")
+        patient = self._settings.patience is not None
+        n_losses = max(0, epochs + 1 - self._arrived) if patient else 0
+        own = torch.zeros(self._population.n_members, dtype=torch.float64)
+        for losses in state["losses"]:
+            check_tensor(losses, own.dtype, own.shape, "losses")
+        if len(state["losses"]) != n_losses:
+            raise ValueError(f"losses must be of {n_losses} epochs, got {len(state['losses'])}")
         self.candidates, self._looks = [], []
-        for epoch, networks in state["looks"]:
+        for epoch, (_, networks) in zip(times, state["looks"], strict=True):
             self._population.load_state_dict(networks)
             self._look(epoch, kept=True)
         self._losses = [losses.numpy() for losses in state["losses"]]

@@ -10,6 +10,8 @@ from typing import Any, Protocol, Self, final
 import torch
 from torch import Tensor, nn
 
+from apfex.models._checkpoint import check_like
+
 _Layer = tuple[Tensor, Tensor]
 """Weight [out, in] and bias [out]."""
 
@@ -18,6 +20,7 @@ class Population(Protocol):
     """b models of one shape that are evaluated and trained together."""
 
     n_members: int
+    n_outputs: int
 
     def scores(self, x: Tensor) -> Tensor:
         """Return the scores of all members for rows [n, d]: [b, n], or [b, n, c]."""
@@ -84,7 +87,7 @@ class StackedMLP:
         widths = (n_features, *hidden, n_outputs)
         starts = [_start(widths, seed * 1_000_003 + member) for member in range(n_members)]
         layers = list(zip(*starts, strict=True))
-        self.n_members = n_members
+        self.n_members, self.n_outputs = n_members, n_outputs
         self._weights = [nn.Parameter(torch.stack([w for w, _ in layer])) for layer in layers]
         self._biases = [nn.Parameter(torch.stack([b for _, b in layer])) for layer in layers]
 
@@ -143,7 +146,8 @@ class StackedMLP:
 
 
 def take_over(own: Sequence[Tensor], given: Sequence[Tensor]) -> None:
-    """Give tensors the values of others of the same shapes, in place."""
+    """Give tensors the values of others of the same shapes, in place; others are refused."""
+    check_like(given, own, "values")
     for tensor, value in zip(own, given, strict=True):
         tensor.copy_(value)
 
