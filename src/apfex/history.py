@@ -436,8 +436,8 @@ def _check_rows(state: Mapping[str, Any], history: History) -> None:
 
 def _check_row(name: str, value: Any, whole: Mapping[str, Tensor]) -> None:
     own = whole.get(name)
-    fits = isinstance(value, Tensor) and own is not None and value.dtype == own.dtype
-    if not fits or value.shape != own.shape:
+    fits = isinstance(value, Tensor) and own is not None
+    if not fits or (value.dtype, value.shape) != (own.dtype, own.shape):
         raise ValueError(f"The {name} of a history must be like {own}, got {str(value)[:60]}.")
 
 

@@ -10,7 +10,6 @@ from apfex.models._checkpoint import (
     as_it_is,
     check_codes,
     check_count,
-    check_like,
     check_tensor,
     kept,
 )
