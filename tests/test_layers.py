@@ -10,7 +10,7 @@ import pytest
 import apfex
 
 SOURCE = Path(apfex.__file__).parent
-PLAIN = {"arguments", "extras", "markup", "plain", "strict_json"}
+PLAIN = {"arguments", "extras", "markup", "memory", "plain", "strict_json"}
 """Below everything."""
 FOUNDATION = {
     "clusters",

@@ -102,7 +102,10 @@ class FolderCheckpoint:
     def read_bytes(self, name: str) -> bytes | None:
         """Return the file of a state; None where there is none."""
         path = self._path(name)
-        return read_bytes(path) if path.exists() else None
+        try:
+            return read_bytes(path) if path.exists() else None
+        except ValueError as error:
+            raise CheckpointError(str(error), self.folder) from error
 
     def decode(self, name: str, data: bytes, take: Callable[[Any], _T]) -> _T:
         """Return what is made of the state that a file holds."""
@@ -348,7 +351,10 @@ def _manifest_of(place: Path, remedy: str) -> dict[str, Any] | None:
                 place,
             )
         return None
-    manifest = read_json(path)
+    try:
+        manifest = read_json(path)
+    except ValueError as error:
+        raise CheckpointError(f"{error} The checkpoint cannot be read; {remedy}.", place) from error
     is_one = isinstance(manifest, dict) and manifest.get("kind") == KIND
     parts = {"data": {}} | manifest if is_one else {}
     if not all(isinstance(parts.get(name), dict) for name in ("versions", "settings", "data")):

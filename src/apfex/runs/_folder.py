@@ -198,12 +198,11 @@ def read_front(folder: Path) -> dict[str, Any]:
 def read_audit(folder: Path) -> Audit:
     """The audit that a folder holds."""
     from apfex.auditing import Audit
+    from apfex.persistence import read_bytes
 
     file = part_of(folder, AUDIT)
     try:
-        if not file.is_file():
-            raise ValueError("it is no file")
-        return Audit.from_json(file.read_text(encoding="utf-8"))
+        return Audit.from_json(read_bytes(file).decode())
     except (OSError, ValueError) as error:
         raise RunError(
             f"{file} is damaged or missing ({error}); take it from a copy, or do the run again.",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, final
 
 from apfex.clusters import is_dask_frame
-from apfex.engines import usable_memory
+from apfex.memory import usable_memory
 from apfex.plain import printable
 from apfex.runs._csv import Dialect, first_line, read_csv, read_dialect
 from apfex.runs._errors import RunError, hint, nearest, unknown
