@@ -2,9 +2,10 @@
 
 ``make release-check`` (or ``python scripts/release.py``) refuses a changelog that says nothing of
 the version, a CITATION.cff of another version, changes that are not committed, and sources whose
-GPU tests nobody has recorded. Then it builds wheel and sdist, sees that the sdist holds all that the
-repository holds, that its tests can be collected, and that it builds the same wheel, installs the wheel into a clean environment of every Python from 3.11 on that is here, and
-runs ``scripts/smoke.py`` there. It publishes nothing. What it built is in ``dist``.
+GPU tests nobody has recorded. Then it builds wheel and sdist, sees that the sdist holds all that
+the repository holds, that its tests can be collected, and that it builds the same wheel, installs
+the wheel into a clean environment of every Python from 3.11 on that is here, and runs
+``scripts/smoke.py`` there. It publishes nothing. What it built is in ``dist``.
 
 On a machine with a GPU ``python scripts/release.py --record-gpu`` runs the GPU tests and writes
 ``benchmarks/results/gpu-tests.json``, which is committed with the release.
