@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_random_state
 
+from apfex.arguments import check_path
 from apfex.distributed import chosen_workers
 from apfex.models import NOWHERE, Checkpoint, check_count
 from apfex.persistence import (
@@ -36,6 +37,7 @@ def opened_checkpoint(given: Any, clf: APFExClassifier) -> Iterator[Checkpoint]:
         return
     if not isinstance(given, str | os.PathLike):
         raise TypeError(f"checkpoint must be the path of a folder or None, got {given!r}.")
+    check_path("checkpoint", given)
     team = chosen_workers()
     if team is not None and team.rank > 0:
         yield shared(None)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
+from apfex.arguments import check_path
+
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
@@ -251,6 +253,7 @@ def paths_of(source: Any) -> list[Path]:
     """
     if isinstance(source, list | tuple):
         return list(dict.fromkeys(path for one in source for path in paths_of(one)))
+    check_path("X", source)
     text = os.fspath(source)
     path = Path(text).expanduser()
     if path.is_dir():
