@@ -148,24 +148,27 @@ def _search_trees(
     )
     training = _weighted(training, settings, len(rows.classes))
     validating = replace(validating, class_weight=training.class_weight)
+    given = None
+    if isinstance(encoder, InitColumns):
+        given = read_init_trees(settings.init, rows, encoder)
     checkpoint.match(
-        lambda: {**training.facts(), "validation rows": list(validating.facts().values())}
+        lambda: {
+            **training.facts(),
+            "validation rows": list(validating.facts().values()),
+            "init": [] if given is None else [_bytes_of(given)],
+        }
     )
-    base = (
-        read_init_trees(settings.init, rows, encoder)
-        if isinstance(encoder, InitColumns)
-        else kept(
-            checkpoint,
-            "base",
-            lambda: Trees.fit(
-                training.weighted_by_label(),
-                validating.weighted_by_label(),
-                len(rows.classes),
-                trees,
-                encoder.feature_types,
-            ),
-            lambda found: check_trees(found, encoder.feature_types, len(rows.classes)),
-        )
+    base = given or kept(
+        checkpoint,
+        "base",
+        lambda: Trees.fit(
+            training.weighted_by_label(),
+            validating.weighted_by_label(),
+            len(rows.classes),
+            trees,
+            encoder.feature_types,
+        ),
+        lambda found: check_trees(found, encoder.feature_types, len(rows.classes)),
     )
     aims, schedule = settings.aims(len(rows.groupings)), MemberSchedule.of(_ROUNDS)
     gradient = MemberGradient(aims, settings.strategies, schedule, 1, tanh_step, "rms", seed)
@@ -188,6 +191,7 @@ def _search_trees(
             encoder.feature_types,
             validation=validating.x,
             on_round=ensembles.evaluate,
+            checkpoint=checkpoint,
         )
     objectives = ["cross-entropy", *settings.criteria.gap_names(rows.groupings)]
     return SearchResult(
@@ -199,6 +203,10 @@ def _search_trees(
         schedule.per_record,
         validating.x,
     )
+
+
+def _bytes_of(trees: Trees) -> Tensor:
+    return torch.frombuffer(bytearray(trees.to_json()), dtype=torch.uint8)
 
 
 def _weighted(rows: TrainingRows, settings: SearchSettings, n_classes: int) -> TrainingRows:
