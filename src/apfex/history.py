@@ -436,9 +436,12 @@ def _check_rows(state: Mapping[str, Any], history: History) -> None:
 
 def _check_row(name: str, value: Any, whole: Mapping[str, Tensor]) -> None:
     own = whole.get(name)
-    fits = isinstance(value, Tensor) and own is not None
-    if not fits or (value.dtype, value.shape) != (own.dtype, own.shape):
+    if own is None or not isinstance(value, Tensor) or value.dtype != own.dtype:
         raise ValueError(f"The {name} of a history must be like {own}, got {str(value)[:60]}.")
+    if value.shape != own.shape:
+        raise ValueError(
+            f"The {name} of a history must have shape {list(own.shape)}, got {list(value.shape)}."
+        )
 
 
 def _missing(state: Any, whole: Mapping[str, Any], within: str = "") -> list[str]:

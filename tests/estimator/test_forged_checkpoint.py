@@ -95,7 +95,6 @@ FORGED: list[tuple[str, str, Callable[[Any], None], str]] = [
     ("own trees", "rounds", put("rounds", to=7), "trees must be of 3 members"),
     ("own trees", "rounds", put("rounds", to=10**9), "rounds must be a whole number from 1 to 20"),
     ("own trees", "rounds", put("trees", to=[]), "trees must be of 3 members"),
-    ("own trees", "base", lambda trees: setattr(trees, "booster", trees.booster[:0]), "trees must"),
     ("networks", "seed", put("seed", to=-1), "seed must be a whole number"),
     ("linear rules", "learner0-training", put("epochs", to=99), "epochs must be a whole number"),
     ("tree rules", "decisions", lambda codes: codes.fill_(2), "codes must be from 0 to 1"),

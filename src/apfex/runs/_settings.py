@@ -262,7 +262,8 @@ def _check_kinds(given: TableSettings) -> None:
             rule = "a mapping from columns to numbers, such as {'age': [25, 45]}"
         elif name == "seed":
             fine = isinstance(value, Integral) and not isinstance(value, bool)
-            fine, rule = fine and 0 <= value <= _MOST_SEED, "a whole number from 0 to 2**32 - 1"
+            fine = fine and 0 <= int(value) <= _MOST_SEED
+            rule = "a whole number from 0 to 2**32 - 1"
         else:
             continue
         if not fine:
