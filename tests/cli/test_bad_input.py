@@ -49,6 +49,8 @@ COMMANDS = {
     f"audit {'x' * 300} --prediction hired --sensitive sex": "a name of more than 255 bytes",
     f"report {'x' * 300}": "a name of more than 255 bytes",
     f"predict {'x' * 300} people.csv": "a name of more than 255 bytes",
+    f"{EXPLORE} --points 99999999999": "--points must be a whole number from 1 to 2,147,483,647",
+    f"{EXPLORE} --threads 99999": "--threads must be a whole number from 1 to 4,096, got 99999",
     f"{EXPLORE} --points 0": "--points must be at least 1, got '0'",
     f"{EXPLORE} --points x": "got 'x'",
     f"{EXPLORE} --confidence 95": "--confidence must lie between 0.5 and 0.999, got 95",

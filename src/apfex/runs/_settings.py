@@ -159,11 +159,13 @@ class ExploreSettings(TableSettings):
                 "on an outcome costs.",
                 found=self.class_weight,
             )
-        if self.threads is not None and not (fits(self.threads, int) and self.threads >= 1):
-            raise RunError(
-                f"{hint('threads')} must be a whole number of at least 1, got {self.threads}.",
-                found=self.threads,
-            )
+        for name, most in (("threads", _MOST_THREADS), ("points", _MOST_POINTS)):
+            value = getattr(self, name)
+            if value is not None and not (fits(value, int) and 1 <= value <= most):
+                raise RunError(
+                    f"{hint(name)} must be a whole number from 1 to {most:,}, got {value}.",
+                    found=value,
+                )
 
     def classifier_arguments(self) -> dict[str, Any]:
         """Those of the classifier that say how models are ranked and made.
@@ -236,7 +238,7 @@ _ANY = ("source", "positive", "favorable", "positive_prediction", "metrics", "cl
 """Arguments that take values of a table, or what is checked elsewhere."""
 _OWN_RULE = ("max_gap", "cost", "max_error_increase", "selection_rate", "tolerance", "confidence")
 _OWN_RULE += ("where",)
-_MOST_SEED = 2**32 - 1
+_MOST_SEED, _MOST_THREADS, _MOST_POINTS = 2**32 - 1, 4_096, 2**31 - 1
 
 
 def _check_kinds(given: TableSettings) -> None:

@@ -171,6 +171,12 @@ def format_of(path: Path) -> FileFormat:
 
 def _open_file(path: Path, encoding: str | None, sheet: str | None) -> Table:
     _check_there(path)
+    if not path.is_file():  # a pipe would be waited for, for ever
+        raise RunError(
+            f"{path} must be an ordinary file, got a pipe or a device; write what comes from it "
+            "to a file first.",
+            found=path,
+        )
     format = format_of(path)
     try:
         if format == "excel":
