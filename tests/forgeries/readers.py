@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -208,7 +209,9 @@ def _write_checkpoint(folder: Path, kind: str) -> None:
         mock.patch.multiple(checkpoints, _SECONDS=0.0, _TIMES=0.0),
         mock.patch.object(keeper, "write", stopping),
         suppress(KeyboardInterrupt),
+        warnings.catch_warnings(),
     ):
+        warnings.simplefilter("ignore")
         fit_with(CHECKPOINTS[kind], folder / "checkpoint")
 
 
