@@ -1,10 +1,11 @@
 """Is this tree ready to be released?
 
 ``make release-check`` (or ``python scripts/release.py``) refuses a changelog that says nothing of
-the version, a CITATION.cff of another version, changes that are not committed, and a version whose
-GPU tests nobody has recorded. Then it builds wheel and sdist, sees that the sdist builds the same
-wheel, installs the wheel into a clean environment of every Python from 3.11 on that is here, and
-runs ``scripts/smoke.py`` there. It publishes nothing. What it built is in ``dist``.
+the version, a CITATION.cff of another version, changes that are not committed, and sources whose
+GPU tests nobody has recorded. Then it builds wheel and sdist, sees that the sdist holds all that
+the repository holds, that its tests can be collected, and that it builds the same wheel, installs
+the wheel into a clean environment of every Python from 3.11 on that is here, and runs
+``scripts/smoke.py`` there. It publishes nothing. What it built is in ``dist``.
 
 On a machine with a GPU ``python scripts/release.py --record-gpu`` runs the GPU tests and writes
 ``benchmarks/results/gpu-tests.json``, which is committed with the release.
@@ -13,6 +14,7 @@ On a machine with a GPU ``python scripts/release.py --record-gpu`` runs the GPU 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import re
@@ -24,6 +26,7 @@ import tempfile
 import xml.etree.ElementTree as ElementTree
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 ROOT = Path(__file__).parents[1]
@@ -58,7 +61,11 @@ def check(pythons: list[str] | None, *, gpu: bool, clean: bool) -> None:
     print(f"Version {version}: the changelog and CITATION.cff know it.")
     if clean:
         check_committed()
-    print(gpu_line(GPU_RECORD, version) if gpu else "GPU tests: not asked for (--without-gpu).")
+    print(
+        gpu_line(GPU_RECORD, version, digests(ROOT / "src"))
+        if gpu
+        else "GPU tests: not asked for (--without-gpu)."
+    )
     wheel = build(ROOT / "dist")
     for name, python in choose(available_pythons(), pythons).items():
         smoke(name, python, wheel)
@@ -118,8 +125,21 @@ def check_committed() -> None:
 # GPU tests, which a person runs
 
 
-def gpu_line(path: Path, version: str) -> str:
-    """What the record says; refused where it is of another version or has failures."""
+def digests(sources: Path) -> dict[str, str]:
+    """A digest of every room of the package, by its name: of the paths and bytes of its files."""
+    rooms: dict[str, Any] = {}
+    package = sources / "apfex"
+    for path in sorted(package.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            name = path.relative_to(package)
+            found = rooms.setdefault(name.parts[0].removesuffix(".py"), hashlib.sha256())
+            data = path.read_bytes()
+            found.update(f"{name.as_posix()} {len(data)}\n".encode() + data)
+    return {room: found.hexdigest()[:16] for room, found in rooms.items()}
+
+
+def gpu_line(path: Path, version: str, sources: dict[str, str]) -> str:
+    """What the record says; refused where it is of other sources or has failures."""
     remedy = "run python scripts/release.py --record-gpu on a GPU machine, or say --without-gpu"
     if not path.exists():
         raise NotReadyError(f"nobody has recorded the GPU tests of version {version}; {remedy}.")
@@ -127,6 +147,13 @@ def gpu_line(path: Path, version: str) -> str:
     if record["version"] != version:
         told = f"the GPU tests were recorded for version {record['version']}"
         raise NotReadyError(f"{told}, not for {version}; {remedy}.")
+    known = record.get("sources", {})
+    changed = sorted(room for room in known | sources if known.get(room) != sources.get(room))
+    if changed:
+        raise NotReadyError(
+            f"src/apfex has changed since the GPU tests were recorded, in {', '.join(changed)}; "
+            f"{remedy}."
+        )
     if record["failed"] or not record["passed"]:
         raise NotReadyError(
             f"of the GPU tests {record['passed']} passed and {record['failed']} failed; mend them."
@@ -158,6 +185,7 @@ def record_gpu_tests() -> None:
         "passed": tests - failed - skipped,
         "failed": failed,
         "skipped": skipped,
+        "sources": digests(ROOT / "src"),
     }
     GPU_RECORD.write_text(json.dumps(record, indent=1) + "\n")
     print(f"{GPU_RECORD.relative_to(ROOT)}: {record['passed']} passed, {failed} failed.")
@@ -176,12 +204,30 @@ def build(folder: Path) -> Path:
         with tarfile.open(sdist) as archive:
             archive.extractall(place, filter="data")
         (source,) = Path(place).iterdir()
+        check_sdist(files_below(source), output("git", "ls-files", "-z").split("\0"))
+        collect = [sys.executable, "-m", "pytest", "-q", "--collect-only", "tests"]
+        run(collect, source, PYTHONPATH=os.pathsep.join([str(source / "src"), str(source)]))
         run([*hatch, place, "-t", "wheel"], source)
         (again,) = Path(place).glob("*.whl")
         if contents(again) != contents(wheel):
             raise NotReadyError("the sdist builds another wheel than the tree does.")
-    print(f"Built {wheel.name} and {sdist.name}; the sdist builds the same wheel.")
+    print(f"Built {wheel.name} and {sdist.name}; the sdist is whole and builds the same wheel.")
     return wheel
+
+
+def files_below(folder: Path) -> list[str]:
+    return [one.relative_to(folder).as_posix() for one in folder.rglob("*") if one.is_file()]
+
+
+def check_sdist(there: list[str], tracked: list[str]) -> None:
+    """It holds what the repository holds, so that its tests can run, and nothing else."""
+    wanted, found = {name for name in tracked if name}, set(there) - {"PKG-INFO"}
+    if found != wanted:
+        missing, more = sorted(wanted - found), sorted(found - wanted)
+        raise NotReadyError(
+            f"the sdist lacks {missing[:5]} and has {more[:5]} beside what git tracks; change "
+            "tool.hatch.build.targets.sdist in pyproject.toml."
+        )
 
 
 def contents(wheel: Path) -> dict[str, int]:
@@ -228,10 +274,11 @@ def smoke(name: str, python: str, wheel: Path) -> None:
         print(f"Python {name}: {run([own, 'smoke.py'], Path(place)).strip()}", flush=True)
 
 
-def run(command: list[str], place: Path) -> str:
+def run(command: list[str], place: Path, **more: str) -> str:
     """What a command says; its own words where it fails."""
     quiet = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     quiet.pop("PYTHONPATH", None)
+    quiet |= more
     done = subprocess.run(
         command, cwd=place, env=quiet, capture_output=True, text=True, timeout=3600, check=False
     )

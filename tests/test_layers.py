@@ -10,7 +10,16 @@ import pytest
 import apfex
 
 SOURCE = Path(apfex.__file__).parent
-PLAIN = {"arguments", "csv_header", "extras", "markup", "packed", "plain", "strict_json"}
+PLAIN = {
+    "arguments",
+    "csv_header",
+    "extras",
+    "markup",
+    "memory",
+    "packed",
+    "plain",
+    "strict_json",
+}
 """Below everything."""
 FOUNDATION = {
     "clusters",

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,9 @@ RECORD = {
     "passed": 40,
     "failed": 0,
     "skipped": 1,
+    "sources": {"models": "a", "cli": "b"},
 }
+NOW = {"models": "a", "cli": "b"}
 
 
 @pytest.mark.parametrize(
@@ -76,6 +79,8 @@ RECORD = {
         ({"version": "0.9.0"}, "were recorded for version 0.9.0, not for 1.0.0"),
         ({"failed": 2}, "40 passed and 2 failed"),
         ({"passed": 0}, "0 passed and 0 failed"),
+        ({"sources": {"models": "a"}}, "changed since the GPU tests were recorded, in cli; run py"),
+        ({"sources": {"models": "x", "cli": "b", "old": "c"}}, "recorded, in models, old; run"),
     ],
 )
 def test_a_version_without_gpu_tests_is_refused(tmp_path, change, why):
@@ -83,14 +88,62 @@ def test_a_version_without_gpu_tests_is_refused(tmp_path, change, why):
     if change is not None:
         path.write_text(json.dumps(RECORD | change))
     with pytest.raises(release.NotReadyError, match=why):
-        release.gpu_line(path, "1.0.0")
+        release.gpu_line(path, "1.0.0", NOW)
 
 
 def test_recorded_gpu_tests_are_told(tmp_path):
     path = tmp_path / "gpu-tests.json"
     path.write_text(json.dumps(RECORD))
-    told = release.gpu_line(path, "1.0.0")
+    told = release.gpu_line(path, "1.0.0", NOW)
     assert told == "GPU tests: 40 passed on a GPU, 2026-01-01, at commit 0123456789."
+
+
+def test_a_record_without_sources_is_stale(tmp_path):
+    path = tmp_path / "gpu-tests.json"
+    path.write_text(json.dumps({name: one for name, one in RECORD.items() if name != "sources"}))
+    with pytest.raises(release.NotReadyError, match="in cli, models; run"):
+        release.gpu_line(path, "1.0.0", NOW)
+
+
+def test_digests_follow_names_and_bytes_of_a_room(tmp_path):
+    def write(files):
+        for name, text in files.items():
+            path = tmp_path / "apfex" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return release.digests(tmp_path)
+
+    first = write({"models/_a.py": "1", "plain.py": "2"})
+    assert first.keys() == {"models", "plain"}
+    later = write({"models/_a.py": "3", "models/__pycache__/_a.pyc": "4"})
+    assert later["plain"] == first["plain"]
+    assert later["models"] != first["models"]
+    assert write({"models/_b.py": ""})["models"] != later["models"]
+
+
+def test_an_sdist_that_is_not_what_git_tracks_is_refused():
+    release.check_sdist(["PKG-INFO", "src/a.py"], ["src/a.py", ""])
+    with pytest.raises(release.NotReadyError, match=r"lacks \['docs/a.md'\] and has \['x'\] besid"):
+        release.check_sdist(["PKG-INFO", "x"], ["docs/a.md"])
+
+
+def test_an_sdist_has_a_place_for_all_that_the_repository_holds():
+    """Folders and files at the top, by name: what tests read is there where tests are."""
+    given = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    included = {
+        name.strip("/") for name in given["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    }
+    read = {"benchmarks", "scripts", "reproduction", "examples", "docs", "website", "tests", "src"}
+    read |= {
+        "SECURITY.md",
+        "CITATION.cff",
+        "CONTRIBUTING.md",
+        "Makefile",
+        "constraints.txt",
+        ".github",
+    }
+    assert read <= included
+    assert all((ROOT / name).exists() for name in included)
 
 
 def test_pythons_that_are_not_here_are_named():

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+_LONGEST_NAME, _LONGEST_PATH = 255, 4_095
+"""Bytes that systems take."""
+_SHOWN = 60
+
 
 def require_numbers(**given: Any) -> None:
     """Refuse what is no number, by its name; None is for the caller to judge.
@@ -83,9 +87,37 @@ def as_path(name: str, value: Any) -> Path:
     Traceback (most recent call last):
     TypeError: folder must be a path, got int.
     """
-    if not isinstance(value, str | os.PathLike):
-        raise TypeError(f"{name} must be a path, got {type(value).__name__}.")
+    check_path(name, value)
     return Path(value)
+
+
+def check_path(name: str, value: Any) -> None:
+    r"""Refuse what no file of this system can be called; whether there is one is not asked.
+
+    Examples
+    --------
+    >>> check_path("out", "people\0.csv")
+    Traceback (most recent call last):
+    ValueError: out must be a path that the system takes, got a NUL character in 'people\x00.csv'.
+    """
+    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
+        raise TypeError(f"{name} must be a path, got {type(value).__name__}.")
+    text, found = os.fspath(value), None
+    try:
+        encoded = os.fsencode(text)
+    except UnicodeEncodeError as error:
+        encoded, found = b"", f"the character {error.object[error.start]!r} in"
+    if b"\0" in encoded:
+        found = "a NUL character in"
+    elif b"://" in encoded:
+        found = None  # an address, of any length
+    elif len(encoded) > _LONGEST_PATH:
+        found = f"{len(encoded):,} bytes, more than {_LONGEST_PATH:,}, in"
+    elif max(map(len, encoded.split(os.fsencode(os.sep)))) > _LONGEST_NAME:
+        found = f"a name of more than {_LONGEST_NAME} bytes in"
+    if found is not None:
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+        raise ValueError(f"{name} must be a path that the system takes, got {found} {shown!r}.")
 
 
 def as_names(name: str, value: Any) -> tuple[Any, ...]:

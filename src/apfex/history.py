@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import torch
 from torch import Tensor
 
-from apfex.arguments import require_whole
+from apfex.arguments import require_flags, require_whole
 from apfex.markup import html_section, html_table, in_html
 
 if TYPE_CHECKING:
@@ -269,22 +269,30 @@ class History:
         }
 
     @classmethod
-    def from_state_dict(cls, state: dict[str, Any], device: torch.device | str = "cpu") -> History:
-        """Continue where :meth:`state_dict` was taken, wherever that was."""
+    def from_state_dict(
+        cls,
+        state: dict[str, Any],
+        device: torch.device | str = "cpu",
+        like: History | None = None,
+    ) -> History:
+        """Continue where :meth:`state_dict` was taken, wherever that was.
+
+        What does not fit together is refused, and one of another kind than ``like``.
+        """
         missing = _missing(state, cls(1, 1).state_dict())
         if missing:
             raise ValueError(
                 f"The state of a history must come from History.state_dict, got one without "
                 f"{missing}; save it again, whole."
             )
-        history = cls(
-            state["n_objectives"],
-            state["window"],
-            state["members"],
-            state["trace"],
-            state["choice_names"],
-            device,
-        )
+        given = {name: state[name] for name in _SETTINGS}
+        if like is not None and any(given[name] != _settings(like)[name] for name in _SETTINGS):
+            raise ValueError(
+                f"The state of a history must be of one with {_settings(like)}, got {given}."
+            )
+        _check_settings(given)
+        history = cls(**given, device=device)
+        _check_rows(state, history)
         history.step = state["step"]
         history._sums = _moved(state["sums"], device)
         history._closed = {
@@ -376,6 +384,7 @@ _WINDOW_COLUMNS = (
     "omega_active",
     "slack",
 )
+_SETTINGS = ("n_objectives", "window", "members", "trace", "choice_names")
 _SHOWN = 5
 _AVERAGED = ("losses", "weights", "direction_norm")
 """Over a window the mean of these is kept, of the others the last value."""
@@ -388,6 +397,51 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return "-" if value != value else f"{value:.4g}"
     return str(in_html(value))
+
+
+def _settings(history: History) -> dict[str, Any]:
+    state = {name: getattr(history, name) for name in _SETTINGS}
+    return {name: list(one) if isinstance(one, tuple) else one for name, one in state.items()}
+
+
+def _check_settings(given: Mapping[str, Any]) -> None:
+    """Refuse settings of other kinds than those of a history, and more of them than anybody has."""
+    require_flags(trace=given["trace"])
+    members, names = given["members"], given["choice_names"]
+    if not isinstance(members, list) or not isinstance(names, list):
+        raise ValueError("members and choice_names of a history must be lists, got others.")
+    require_whole(**{f"members[{place}]": one for place, one in enumerate(members)})
+    if min(members, default=0) < 0 or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"members must be counts and choice_names text, got {members}, {names}.")
+
+
+def _check_rows(state: Mapping[str, Any], history: History) -> None:
+    """Refuse records of other shapes and numbers than the settings of a history say."""
+    step, whole = state["step"], history._sums
+    require_whole(step=step)
+    n_windows = step // history.window
+    closed, steps = state["closed"], state["steps"]
+    n_steps = step if history.trace else 0
+    if step < 0 or closed.keys() != whole.keys() or len(steps) != n_steps:
+        raise ValueError(f"A history of {step} steps must have as many, got {len(steps)}.")
+    if any(not isinstance(rows, list) or len(rows) != n_windows for rows in closed.values()):
+        raise ValueError(f"A history of {step} steps must have {n_windows} windows.")
+    rows = [state["sums"], *({n: closed[n][w] for n in closed} for w in range(n_windows)), *steps]
+    for row in rows:
+        for name, value in row.items():
+            _check_row(name, value, whole)
+    for name in ("largest_norms", "measured", "harmful"):
+        _check_row("norms" if name == "largest_norms" else "harmful", state[name], whole)
+
+
+def _check_row(name: str, value: Any, whole: Mapping[str, Tensor]) -> None:
+    own = whole.get(name)
+    if own is None or not isinstance(value, Tensor) or value.dtype != own.dtype:
+        raise ValueError(f"The {name} of a history must be like {own}, got {str(value)[:60]}.")
+    if value.shape != own.shape:
+        raise ValueError(
+            f"The {name} of a history must have shape {list(own.shape)}, got {list(value.shape)}."
+        )
 
 
 def _missing(state: Any, whole: Mapping[str, Any], within: str = "") -> list[str]:

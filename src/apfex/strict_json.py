@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from apfex.memory import free_memory, in_bytes, is_too_much
 from apfex.plain import printable
 
 __all__: list[str] = []
@@ -17,6 +18,8 @@ __all__: list[str] = []
 MOST_NESTED = 64
 """Levels of JSON within each other beyond which a file is refused; ours have a dozen."""
 
+_SIZES = {"[": 90, "{": 230, ",": 60, ":": 100}
+"""Bytes that Python takes at most for a list, an object, an item and a member."""
 _PARTS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 """Text, also one that does not end, and brackets."""
 
@@ -36,10 +39,21 @@ def read_strict_json(data: bytes | str) -> Any:
     ValueError: the name 'gap' occurs twice in one object
     """
     text = data.decode() if isinstance(data, bytes | bytearray) else data
+    _check_room(text)
     check_nesting(text)
     return json.loads(
         text, object_pairs_hook=_object, parse_constant=_no_number, parse_float=_finite
     )
+
+
+def _check_room(text: str) -> None:
+    """Refuse JSON whose values would take more memory than there is; two characters make a list."""
+    needed = 2 * len(text) + sum(text.count(mark) * size for mark, size in _SIZES.items())
+    if is_too_much(needed):
+        raise ValueError(
+            f"its values take about {in_bytes(needed)} of memory, and {in_bytes(free_memory())} "
+            "are free"
+        )
 
 
 def check_nesting(text: str, most: int = MOST_NESTED) -> None:

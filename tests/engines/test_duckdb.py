@@ -3,13 +3,14 @@
 import os
 import tempfile
 
+from apfex import memory
 from apfex.engines import _duckdb
 
 
 def test_limits_are_those_of_machine_and_container(monkeypatch, tmp_path):
     limit = tmp_path / "memory.max"
     limit.write_text(str(2**30))
-    monkeypatch.setattr(_duckdb, "_CGROUP", (str(limit), str(tmp_path / "none")))
+    monkeypatch.setattr(memory, "_CGROUPS", ((str(limit), str(tmp_path / "none")),))
     backend = _duckdb.connect_duckdb()
     found = dict(backend.con.execute("SELECT name, value FROM duckdb_settings()").fetchall())
     backend.disconnect()
@@ -21,5 +22,5 @@ def test_limits_are_those_of_machine_and_container(monkeypatch, tmp_path):
 def test_a_container_without_a_limit_has_that_of_the_machine(monkeypatch, tmp_path):
     limit = tmp_path / "memory.max"
     limit.write_text("max\n")
-    monkeypatch.setattr(_duckdb, "_CGROUP", (str(limit),))
-    assert _duckdb.usable_memory() > 2**28
+    monkeypatch.setattr(memory, "_CGROUPS", ((str(limit), str(limit)),))
+    assert memory.usable_memory() > 2**28

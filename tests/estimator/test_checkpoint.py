@@ -55,9 +55,10 @@ KINDS: dict[str, dict[str, Any]] = {
     "patience": NETWORKS | {"epochs": 30, "patience": 2, "criteria": ("dp", "tpr")},
     "own networks": NETWORKS | {"model": Noisy, "patience": 3},
     "trees": {"model": "boosting", "search": "inprocess"},
+    "trees with patience": {"model": "boosting", "search": "inprocess", "patience": 2},
     "own classifier": {"model": LogisticRegression()},
 }
-QUICK = ("boosting", "networks")
+QUICK = ("boosting", "networks", "trees")
 
 
 @pytest.fixture(scope="module")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 import gzip
+import hashlib
 import io
 import json
 import zipfile
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from hypothesis import strategies as st
+from safetensors.torch import load, save
 
 ODD: list[Any] = [
     *(0, 1, -1, 2, 7, 255, 2**16, 2**24, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, 2**63),
@@ -172,6 +175,45 @@ def forge_text(draw: Callable, data: bytes) -> bytes:
     place = draw(st.integers(0, len(data)))
     gone = draw(st.sampled_from([0, 1, 10, 10**6]))
     return data[:place] + draw(st.sampled_from(pieces)) + data[place + gone :]
+
+
+def forge_state(draw: Callable, data: bytes) -> bytes:
+    """A state of a checkpoint with other parts, numbers or trees, and a checksum of its own."""
+    arrays = load(data[_DIGEST:])
+    kind = draw(st.sampled_from(["content", "content", "numbers", "file", "shape", "drop"]))
+    own = sorted(name for name in arrays if (name[0] == "f") == (kind == "file"))
+    own = [name for name in own if kind == "file" or (name != "content" and arrays[name].numel())]
+    if kind == "content" or not own:
+        arrays["content"] = _as_bytes(forge_json(draw, arrays["content"].numpy().tobytes()))
+    else:
+        name = draw(st.sampled_from(own))
+        found = arrays[name]
+        if kind == "file":
+            inside = found.numpy().tobytes()
+            forge = forge_json if inside[:1] == b"{" else forge_zip
+            arrays[name] = _as_bytes(forge(draw, inside))
+        elif kind == "numbers":
+            flat = found.view(-1)
+            odd = [0, 1, 2, -1, 2**31, -(2**62), 0.5, 1e30, float("nan"), float("inf")]
+            fits = odd if found.is_floating_point() else odd[:6]
+            place = draw(st.integers(0, found.numel() - 1))
+            flat[place] = torch.tensor(draw(st.sampled_from(fits))).to(found.dtype)
+        elif kind == "shape":
+            arrays[name] = draw(
+                st.sampled_from([found[:-1], found.repeat(2), found.double(), found.long()])
+            )
+        else:
+            del arrays[name]
+    written = save({name: one.contiguous().clone() for name, one in arrays.items()})
+    return hashlib.sha256(written).digest() + written
+
+
+_DIGEST = 32
+"""Bytes of the checksum before a state."""
+
+
+def _as_bytes(data: bytes) -> torch.Tensor:
+    return torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
 
 def forge_gzip(draw: Callable, data: bytes) -> bytes:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -31,9 +34,10 @@ from tests.persistence.saved import (
 from tests.persistence.test_bundle import forge
 
 from apfex.auditing import Audit, audit_table
-from apfex.datasets import load_images
+from apfex.datasets import load_images, make_biased
 from apfex.estimator import APFExClassifier, load
 from apfex.models import Trees
+from apfex.persistence import _checkpoint as checkpoints
 from apfex.report import read_decision
 from apfex.runs import audit_file, load_audit, load_run
 from apfex.runs._streams import open_stream as open_rows
@@ -155,6 +159,62 @@ def _use_arrays(folder: Path) -> None:
         raise AssertionError("XGBoost followed other trees than those that were checked")
 
 
+def _use_checkpoint(folder: Path) -> None:
+    fit_with(CHECKPOINTS[(folder / "kind").read_text()], folder / "checkpoint")
+
+
+def fit_with(settings: Mapping[str, Any], checkpoint: Path) -> APFExClassifier:
+    """A fit that goes on from a checkpoint."""
+    given = {"random_state": 0, "n_jobs": 1, "n_members": 3, "max_gap": 1.0, **settings}
+    clf = APFExClassifier(**given)
+    data = make_biased(n=160, random_state=0)
+    X, sensitive = data.X[list(data.X)[:3]], data.sensitive
+    return clf.fit(X, data.y, sensitive_features=sensitive, checkpoint=checkpoint)
+
+
+_NETWORKS = {"model": "mlp", "search": "inprocess", "hidden": (4,), "batch_size": 64}
+CHECKPOINTS: dict[str, dict[str, Any]] = {
+    "networks": _NETWORKS | {"epochs": 12, "patience": 2, "strategy": ("pss", "switch")},
+    "bounded networks": _NETWORKS | {"epochs": 12, "criteria": ("dp", "tpr"), "max_gap": 0.1},
+    "tree rules": {"model": "boosting", "n_estimators": 4},
+    "own trees": {"model": "boosting", "search": "inprocess", "n_estimators": 4},
+    "own classifiers": {"model": LogisticRegression()},
+    "linear rules": {"model": "linear", "epochs": 3},
+}
+"""Fits that keep what is finished."""
+_STOPPED = 8
+"""Epochs of twelve after which a training is stopped."""
+_STATES = {
+    "networks": ("training",),
+    "bounded networks": ("training",),
+    "tree rules": ("learner0-trees0-0", "learner0-trees1-1", "rules", "decisions", "seed"),
+    "own trees": ("base", "rounds"),
+    "own classifiers": ("model-0", "model-1"),
+    "linear rules": ("learner0-training",),
+}
+
+
+def _write_checkpoint(folder: Path, kind: str) -> None:
+    """What a fit has kept that was stopped when it was nearly done."""
+    folder.mkdir(parents=True)
+    (folder / "kind").write_text(kind)
+    keeper, write = checkpoints.FolderCheckpoint, checkpoints.FolderCheckpoint.write
+
+    def stopping(self: Any, name: str, state: Any) -> None:
+        write(self, name, state)
+        if isinstance(state, dict) and state.get("epochs") == _STOPPED:
+            raise KeyboardInterrupt
+
+    with (
+        mock.patch.multiple(checkpoints, _SECONDS=0.0, _TIMES=0.0),
+        mock.patch.object(keeper, "write", stopping),
+        suppress(KeyboardInterrupt),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        fit_with(CHECKPOINTS[kind], folder / "checkpoint")
+
+
 def _resign(folder: Path) -> None:
     """Most forgers know how to compute a sha256."""
     try:
@@ -179,6 +239,14 @@ READERS = {
     "classifier": Reader(
         _use_numbers, {"model-0.skops": m.forge_zip, "content.json": m.forge_json}, _resign
     ),
+    **{
+        f"checkpoint of {kind}": Reader(
+            _use_checkpoint,
+            {"checkpoint/checkpoint.json": m.forge_json}
+            | {f"checkpoint/{name}.state": m.forge_state for name in names},
+        )
+        for kind, names in _STATES.items()
+    },
     "manifest": Reader(_use_model, {"manifest.json": m.forge_json}),
     "run": Reader(_use_run, RUN),
     "audit": Reader(_use_audit, {"audit.json": m.forge_json}),
@@ -253,6 +321,8 @@ def _write_other(folder: Path, name: str, run: Path) -> None:
         signed = {"kind": "apfex.decision", "schema_version": 1, "point": 1, "name": "A"}
         text = {**signed, "reason": "B", "date": "2024-01-02", "data_sha256": "a", "run_id": "b"}
         (folder / "decision.json").write_text(json.dumps(text))
+    elif name.startswith("checkpoint of "):
+        _write_checkpoint(folder, name.removeprefix("checkpoint of "))
     elif name == "classifier":
         _write_classifier(folder)
     else:

@@ -53,10 +53,72 @@ def own_boosting(rows, n_classes, settings):
     return booster.predict(data, output_margin=True)
 
 
+class Keeper:
+    """The states of a boosting in memory, which is stopped after one of them."""
+
+    def __init__(self, stop):
+        self.states, self.stop = {}, stop
+
+    def read(self, name, take):
+        return take(self.states[name]) if name in self.states else None
+
+    def write(self, name, state):
+        # as from a file: what a booster remembers beside its trees is gone
+        trees = [Trees.from_json(one.to_json()) for one in state["trees"]]
+        self.states[name] = state | {"trees": trees}
+        if state["rounds"] == self.stop:
+            raise KeyboardInterrupt
+
+    def is_due(self, *, finished):
+        return not finished
+
+
+@CLASSES
+@pytest.mark.parametrize("drawn", [1.0, 0.5])
+@pytest.mark.parametrize("stop", [5, 15])
+def test_boosting_goes_on_to_the_same_bits(n_classes, drawn, stop):
+    rows = make_rows(n_classes=n_classes)
+    settings = replace(QUICK, n_estimators=18, colsample_bytree=drawn, subsample=drawn)
+
+    def boosted(**given):
+        looks, weights = [], [0.0, 1.0, 3.0]
+        found = boost_members(
+            make_base(n_classes),
+            rows,
+            penalized(rows, weights),
+            3,
+            settings,
+            TYPES,
+            validation=rows.x[:9],
+            on_round=lambda members: looks.append([members.scores, members.validation_scores]),
+            **given,
+        )
+        return [Trees(booster).to_json() for booster in found.boosters], looks
+
+    whole, seen = boosted()
+    keeper = Keeper(stop)
+    with pytest.raises(KeyboardInterrupt):
+        boosted(checkpoint=keeper)
+    keeper.stop = None
+    grown = []
+    with pytest.MonkeyPatch.context() as patched:
+        boost = xgboost.Booster.boost
+        patched.setattr(
+            xgboost.Booster, "boost", lambda *a, **k: (grown.append(1), boost(*a, **k))[1]
+        )
+        trees, again = boosted(checkpoint=keeper)
+    assert len(grown) == 3 * (18 - stop)
+    assert trees == whole
+    assert len(again) == len(seen)
+    for one, other in zip(again, seen, strict=True):
+        assert all(map(torch.equal, one, other))
+
+
 @CLASSES
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 def test_the_gradient_of_the_cross_entropy_gives_xgboosts_own_trees(n_classes, weighted):
-    rows, settings = make_rows(n_classes=n_classes, weighted=weighted), replace(QUICK, seed=3)
+    rows = make_rows(n_classes=n_classes, weighted=weighted)
+    settings = replace(QUICK, seed=3, colsample_bytree=1.0)  # columns are drawn anew as we go on
     gradient = cross_entropy_gradient(rows)
     found = boost_members(make_base(n_classes), rows, gradient, 1, settings, TYPES)
     expected = own_boosting(rows, n_classes, settings)

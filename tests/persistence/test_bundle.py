@@ -33,12 +33,21 @@ def forge(folder: Path, **changes) -> None:
     """Change the manifest, and make it match itself and the files as they are now."""
     path = folder / "manifest.json"
     manifest = {**json.loads(path.read_text()), **changes}
-    del manifest["sha256"]
+    files = {}
     for name in manifest["files"]:
         if (folder / name).is_file():
             data = (folder / name).read_bytes()
-            digest = hashlib.sha256(data).hexdigest()
-            manifest["files"][name] = {"bytes": len(data), "sha256": digest}
+            files[name] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    path.write_text(json.dumps(manifest))
+    sign(folder, files)
+
+
+def sign(folder: Path, files: dict) -> None:
+    """Let the manifest say this of files, with a sha256 of its own that fits."""
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest.pop("sha256", None)
+    manifest["files"] |= files
     text = json.dumps(manifest, sort_keys=True)
     manifest["sha256"] = hashlib.sha256(text.encode()).hexdigest()
     path.write_text(json.dumps(manifest))

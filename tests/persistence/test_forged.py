@@ -287,3 +287,42 @@ def test_a_file_of_trees_is_read_once(tmp_path):
     rewrite(folder, "content.json", lambda c: c["modules"].extend([trees] * 1_000))
     with pytest.raises(CorruptModelError, match=r"trees-0.json' must be of one part of a model"):
         load_classifier(folder)
+
+
+TREES = {
+    "a child that is not there": (
+        lambda tree: tree["left_children"].__setitem__(0, 10**6),
+        "range",
+    ),
+    "no children": (lambda tree: tree.pop("left_children"), "without 'left_children'"),
+    "text for children": (lambda tree: tree.update(left_children="x"), "whole numbers are missing"),
+}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_bad_trees_are_told_with_the_folder_and_their_own_file(tmp_path, name):
+    folder = fitted_case("own trees")[0].save(tmp_path / "model")
+    change, told = TREES[name]
+
+    def forged(content):
+        change(content["learner"]["gradient_booster"]["model"]["trees"][0])
+
+    rewrite(folder, "trees-0.json", forged)
+    with pytest.raises(CorruptModelError) as caught:
+        load_classifier(folder)
+    said = str(caught.value)
+    assert said.startswith(f"{str(folder)!r} must hold a whole classifier, got one that cannot be ")
+    assert "the trees in trees-0.json cannot be read" in said
+    assert told in said
+    assert "content.json" not in said
+
+
+def test_what_a_description_lacks_is_told_in_words(tmp_path):
+    folder = fitted_case("rules")[0].save(tmp_path / "model")
+    rewrite(folder, "content.json", lambda content: content.pop("classes"))
+    with pytest.raises(CorruptModelError, match="together: its description lacks 'classes'; save"):
+        load_classifier(folder)
+    folder = fitted_case("own trees")[0].save(tmp_path / "trees")
+    rewrite(folder, "content.json", lambda content: content["modules"][0].update(file="x.json"))
+    with pytest.raises(CorruptModelError, match="got one that cannot be put together: its trees "):
+        load_classifier(folder)

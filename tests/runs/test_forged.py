@@ -1,5 +1,6 @@
 """Files of others: what they ask for is looked at before it is given, and no link is followed."""
 
+import os
 import shutil
 import zipfile
 
@@ -27,6 +28,13 @@ def test_a_cell_that_no_csv_has_is_told(tmp_path, quoted):
     path.write_text(f"a,b\n1,{quoted}\n")
     with pytest.raises(RunError, match="a quote that is never closed"):
         open_table(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "t.csv")
+    with pytest.raises(RunError, match=r"t\.csv must be an ordinary file, got a pipe or a device"):
+        audit_file(tmp_path / "t.csv", prediction="decided", sensitive="sex")
 
 
 def sheet_with(path, cells, dimension="A1:B2"):

@@ -16,6 +16,13 @@ from apfex.strategies import CAGrad
 STRICT, BLURRED = 1e-12, 1e-7
 SIZES = list(range(2, 11))
 EACH = 100_000 // len(SIZES) + 1
+MANY = {11: 4_000, 16: 3_000, 32: 1_500, 64: 500}
+"""Objectives beyond ten, and how many draws of them."""
+more = pytest.mark.parametrize(
+    ("m", "count"),
+    [(16, 300), (64, 30)]
+    + [pytest.param(m, count, marks=pytest.mark.slow) for m, count in MANY.items()],
+)
 tier = pytest.mark.parametrize(
     ("m", "count"),
     [(m, 100) for m in (2, 3, 5, 6, 10)]
@@ -37,6 +44,18 @@ def test_one_by_one_the_kkt_conditions_hold_as_well(m, count):
     gramians = gramian_of(many_awkward_jacobians(m, count, seed=1))[: min(count, 1000)]
     weights = torch.stack([min_norm(gramian) for gramian in gramians])
     assert (kkt_residual(gramians, weights) <= 1).all()
+
+
+@more
+def test_the_shortest_combination_of_many_objectives(m, count):
+    gramians = gramian_of(many_awkward_jacobians(m, count))
+    together, one_by_one = gramians, gramians[:: max(1, count // 200)]
+    for found, weights in (
+        (together, min_norm(together)),
+        (one_by_one, torch.stack([min_norm(one) for one in one_by_one])),
+    ):
+        assert (weights >= 0).all()
+        assert (kkt_residual(found, weights) <= 1).all()
 
 
 @tier

@@ -101,7 +101,7 @@ def find_file(dataset: str, file: DataFile) -> Path | None:
             return path
     for candidate in candidates:
         path = cache_folder() / dataset / candidate.name
-        if path.is_file() and _sha256(path.read_bytes()) == candidate.sha256:
+        if path.is_file() and _sha256_of(path) == candidate.sha256:
             return path
     return None
 
@@ -129,12 +129,17 @@ def save_file(dataset: str, file: DataFile, content: bytes) -> Path:
 
 
 def _check_own_file(path: Path, file: DataFile) -> None:
-    found = _sha256(path.read_bytes())
+    found = _sha256_of(path)
     if found != file.sha256:
         raise ValueError(
             f"{path} must be the published file with sha256 {file.sha256}, got {found}; replace "
             "it, or remove it to have it fetched."
         )
+
+
+def _sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _sha256(content: bytes) -> str:

@@ -166,7 +166,7 @@ def _find_images(root: Path) -> Path:
 def _find_file(root: Path, name: str, given: str | os.PathLike[str] | None = None) -> Path:
     """The given file, or the one of that name in the folder or up to two above it."""
     if given is not None:
-        if not Path(given).is_file():
+        if not as_path("attributes", given).is_file():
             raise FileNotFoundError(f"attributes must be a file, got {str(given)!r}.")
         return Path(given)
     for folder in (root, *root.parents[:2]):

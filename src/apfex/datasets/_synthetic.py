@@ -8,11 +8,14 @@ import numpy as np
 
 from apfex.arguments import as_generator, require_numbers
 from apfex.datasets._dataset import Dataset
+from apfex.memory import free_memory, in_bytes, is_too_much
 
 _KINDS = ("crossing", "marginal", "none")
 _SEX, _ORIGIN = ("female", "male"), ("north", "south")
 _TOWNS = ("Ashford", "Bexley", "Corby", "Dover")
 _LEANING = 0.7
+_BYTES = 200
+"""Of a row, while it is drawn."""
 
 
 def make_biased(
@@ -112,6 +115,11 @@ def _signs(kind: str) -> np.ndarray:
 def _check(n: int, kind: str, strength: float, base_rate: float) -> None:
     if not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"n must be an integer of at least 1, got {n!r}.")
+    if is_too_much(_BYTES * n):
+        raise ValueError(
+            f"n must be such that the table fits into memory, got {n:,} rows, which take "
+            f"{in_bytes(_BYTES * n)} where {in_bytes(free_memory())} are free; use fewer."
+        )
     require_numbers(strength=strength, base_rate=base_rate)
     if kind not in _KINDS:
         raise ValueError(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}.")

@@ -4,7 +4,6 @@
 of Ibis or a data frame of Spark; only what a query adds up ever comes back.
 """
 
-from apfex.engines._duckdb import usable_memory
 from apfex.engines._open import EngineTable, is_for_engine, open_engine_table, without_password
 from apfex.engines._order import OrderStatistics
 from apfex.engines._query import exact_sum, literal, number_of, place_among

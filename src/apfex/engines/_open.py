@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
+from apfex.arguments import check_path
 from apfex.engines._csv import check_headers, typed_values
 from apfex.engines._duckdb import connect_duckdb
 from apfex.engines._files import find_files, is_pattern, is_remote
@@ -129,6 +130,7 @@ def is_for_engine(source: Any) -> bool:
     if not isinstance(source, str | os.PathLike):
         kind = f"{type(source).__module__}.{type(source).__name__}"
         return kind.startswith(("ibis.", "pyspark.")) or kind.endswith(".LazyFrame")
+    check_path("source", source)
     text = os.fspath(source)
     path = Path(text)
     if path.is_file():
@@ -151,6 +153,7 @@ def open_engine_table(source: Any, table: str | None = None) -> EngineTable:
 
     with quiet():
         if isinstance(source, str | os.PathLike):
+            check_path("source", source)
             opened = _open_path(os.fspath(source), table)
         elif _is_list_of_paths(source):
             texts = [os.fspath(one) for one in source]

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_random_state
 
+from apfex.arguments import check_path
 from apfex.distributed import chosen_workers
-from apfex.models import NOWHERE, Checkpoint
+from apfex.models import NOWHERE, Checkpoint, check_count
 from apfex.persistence import (
     SEED,
     CheckpointError,
@@ -36,6 +37,7 @@ def opened_checkpoint(given: Any, clf: APFExClassifier) -> Iterator[Checkpoint]:
         return
     if not isinstance(given, str | os.PathLike):
         raise TypeError(f"checkpoint must be the path of a folder or None, got {given!r}.")
+    check_path("checkpoint", given)
     team = chosen_workers()
     if team is not None and team.rank > 0:
         yield shared(None)
@@ -55,16 +57,20 @@ def opened_checkpoint(given: Any, clf: APFExClassifier) -> Iterator[Checkpoint]:
 def seed_of(random_state: Any, checkpoint: Checkpoint) -> int:
     """The seed of a fit: that of the checkpoint, where there is one and nobody says otherwise."""
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    known = checkpoint.read(SEED)
+
+    def take(state: Any) -> int:
+        return check_count(state["seed"], 0, 2**31 - 1, "seed")
+
+    known = checkpoint.read(SEED, take)
     if known is None:
         checkpoint.write(SEED, {"seed": seed})
         return seed
-    if random_state is not None and known["seed"] != seed:
+    if random_state is not None and known != seed:
         raise CheckpointError(
             "random_state must be that of the checkpoint, got another; give the same, None (which "
             "takes that of the checkpoint), or another checkpoint."
         )
-    return known["seed"]
+    return known
 
 
 def _settings_of(clf: APFExClassifier) -> dict[str, Any]:

@@ -38,6 +38,7 @@ _CHOICES = {
     "validation": ("auto", "split", "cross"),
 }
 _LEAST = {"n_points": 1, "n_members": 2, "batch_size": 1}
+_MOST, _MOST_THREADS, _MOST_LAYERS = 2**31 - 1, 4_096, 1_000
 _MEMBERS = {"postprocess": 26, "inprocess": 16}
 _POINTS = 16  # for each criterion
 
@@ -414,6 +415,10 @@ def _check_choices(given: APFExClassifier) -> None:
         value = getattr(given, name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, Integral)):
             raise ValueError(f"{name} must be None or an integer, got {value!r}.")
+    for name in (*_LEAST, "epochs", "patience", "n_estimators", "max_depth"):
+        value = getattr(given, name)
+        if value is not None and value > _MOST:
+            raise ValueError(f"{name} must be at most {_MOST:,}, got {value}.")
     if given.learning_rate is not None and not isinstance(given.learning_rate, Real):
         raise ValueError(f"learning_rate must be None or a number, got {given.learning_rate!r}.")
     require_flags(
@@ -443,6 +448,11 @@ def _check_work(given: APFExClassifier) -> None:
         require_whole(n_jobs=given.n_jobs)
         if given.n_jobs == 0:
             raise ValueError("n_jobs must be a number of threads, or -1 for all, got 0.")
+        if abs(given.n_jobs) > _MOST_THREADS:
+            raise ValueError(
+                f"n_jobs must be at most {_MOST_THREADS:,} threads, or -1 for all, got "
+                f"{given.n_jobs}."
+            )
     try:
         check_random_state(given.random_state)
     except ValueError as error:
@@ -459,6 +469,11 @@ def _read_hidden(hidden: Any) -> tuple[int, ...]:
     )
     if not all(isinstance(width, Integral) and int(width) >= 1 for width in widths):
         raise ValueError(f"hidden must be widths of at least 1, got {hidden!r}.")
+    if len(widths) > _MOST_LAYERS or max(widths, default=1) > _MOST:
+        raise ValueError(
+            f"hidden must be at most {_MOST_LAYERS:,} widths of at most {_MOST:,}, got "
+            f"{len(widths):,} up to {max(widths)}."
+        )
     return widths
 
 

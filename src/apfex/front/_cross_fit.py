@@ -133,10 +133,25 @@ def cross_fit(
         made = _seeded(_takes_categories(clone(model)), [seed, fold])
         return _fit(made, _safe_indexing(X, own), rows.y[part[own]], rows.classes, given)
 
+    def check(fold: int, found: Any) -> None:
+        _check_kept(found, model, rows, rows.y[part[folds != fold]], _safe_indexing(X, [0]))
+
     return [
-        kept(checkpoint, f"model-{fold}", partial(learn, fold))
+        kept(checkpoint, f"model-{fold}", partial(learn, fold), partial(check, fold))
         for fold in range(int(folds.max()) + 1)
     ]
+
+
+def _check_kept(found: Any, model: Any, rows: Rows, codes: np.ndarray, row: Any) -> None:
+    """Refuse a classifier of another kind, of other labels, or that does not take a row."""
+    there, c = np.unique(codes).tolist(), len(rows.classes)
+    if not isinstance(found, EstimatorModel) or type(found.estimator) is not type(model):
+        raise ValueError(f"model must be a fitted {type(model).__name__}, got another")
+    if (found.n_classes, found.argument, found.decides) != (c, "model", False):
+        raise ValueError(f"model must tell {c} labels, got one of {found.n_classes}")
+    if sorted(found.places) != there:
+        raise ValueError(f"model must know the labels {there}, got {found.places}")
+    found.probabilities(row)
 
 
 def _facts(X: Any, rows: Rows, part: np.ndarray, folds: np.ndarray) -> dict[str, Any]:

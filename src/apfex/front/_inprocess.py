@@ -41,6 +41,8 @@ from apfex.models import (
     TrainingRows,
     Trees,
     boost_members,
+    check_tensor,
+    check_trees,
     kept,
     train_population,
 )
@@ -146,23 +148,27 @@ def _search_trees(
     )
     training = _weighted(training, settings, len(rows.classes))
     validating = replace(validating, class_weight=training.class_weight)
+    given = None
+    if isinstance(encoder, InitColumns):
+        given = read_init_trees(settings.init, rows, encoder)
     checkpoint.match(
-        lambda: {**training.facts(), "validation rows": list(validating.facts().values())}
+        lambda: {
+            **training.facts(),
+            "validation rows": list(validating.facts().values()),
+            "init": [] if given is None else [_bytes_of(given)],
+        }
     )
-    base = (
-        read_init_trees(settings.init, rows, encoder)
-        if isinstance(encoder, InitColumns)
-        else kept(
-            checkpoint,
-            "base",
-            lambda: Trees.fit(
-                training.weighted_by_label(),
-                validating.weighted_by_label(),
-                len(rows.classes),
-                trees,
-                encoder.feature_types,
-            ),
-        )
+    base = given or kept(
+        checkpoint,
+        "base",
+        lambda: Trees.fit(
+            training.weighted_by_label(),
+            validating.weighted_by_label(),
+            len(rows.classes),
+            trees,
+            encoder.feature_types,
+        ),
+        lambda found: check_trees(found, encoder.feature_types, len(rows.classes)),
     )
     aims, schedule = settings.aims(len(rows.groupings)), MemberSchedule.of(_ROUNDS)
     gradient = MemberGradient(aims, settings.strategies, schedule, 1, tanh_step, "rms", seed)
@@ -185,6 +191,7 @@ def _search_trees(
             encoder.feature_types,
             validation=validating.x,
             on_round=ensembles.evaluate,
+            checkpoint=checkpoint,
         )
     objectives = ["cross-entropy", *settings.criteria.gap_names(rows.groupings)]
     return SearchResult(
@@ -196,6 +203,10 @@ def _search_trees(
         schedule.per_record,
         validating.x,
     )
+
+
+def _bytes_of(trees: Trees) -> Tensor:
+    return torch.frombuffer(bytearray(trees.to_json()), dtype=torch.uint8)
 
 
 def _weighted(rows: TrainingRows, settings: SearchSettings, n_classes: int) -> TrainingRows:
@@ -254,10 +265,20 @@ class _Networks:
             "losses": [torch.from_numpy(losses) for losses in self._losses],
         }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any], epochs: int) -> None:
         """Evaluate the same networks again; the population is left as the last of them."""
+        times = sorted(time for time in self._times if time <= epochs)
+        if [epoch for epoch, _ in state["looks"]] != times:
+            raise ValueError(f"looks must be those after the epochs {times}, got others")
+        patient = self._settings.patience is not None
+        n_losses = max(0, epochs + 1 - self._arrived) if patient else 0
+        own = torch.zeros(self._population.n_members, dtype=torch.float64)
+        for losses in state["losses"]:
+            check_tensor(losses, own.dtype, own.shape, "losses")
+        if len(state["losses"]) != n_losses:
+            raise ValueError(f"losses must be of {n_losses} epochs, got {len(state['losses'])}")
         self.candidates, self._looks = [], []
-        for epoch, networks in state["looks"]:
+        for epoch, (_, networks) in zip(times, state["looks"], strict=True):
             self._population.load_state_dict(networks)
             self._look(epoch, kept=True)
         self._losses = [losses.numpy() for losses in state["losses"]]

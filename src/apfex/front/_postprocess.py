@@ -43,6 +43,7 @@ from apfex.models import (
     OutOfFoldPredictions,
     RuleModel,
     RuleProblem,
+    check_codes,
     explore_rules,
     fit_joint_model,
     kept,
@@ -76,7 +77,12 @@ def search_rules(
         if settings.positive_rate is not None:
             rules = fitted.at_rate(rules, of_validation(), validation)
         decisions = (
-            kept(checkpoint, "decisions", fitted.cross_decide).to(rules.device)
+            kept(
+                checkpoint,
+                "decisions",
+                fitted.cross_decide,
+                lambda found: check_codes(found, (len(rules), len(rows.y)), len(rows.classes)),
+            ).to(rules.device)
             if crosses
             else decisions_of(rule_scores(rules, of_validation()))
         )
@@ -177,10 +183,14 @@ class JointFit:
         """Rules by all predictions."""
         problem, strategies = self._problem(self.predictions), self.settings.strategies
 
-        def search() -> dict[str, Any]:
-            return explore_rules([problem], self.aims, strategies, seed=self.seed)[0].state_dict()
+        def take(state: Any) -> ExploredRules:
+            return ExploredRules.from_state_dict(state, problem, self.aims)
 
-        return ExploredRules.from_state_dict(kept(checkpoint, "rules", search), problem.q.device)
+        found = checkpoint.read("rules", take)
+        if found is None:
+            [found] = explore_rules([problem], self.aims, strategies, seed=self.seed)
+            checkpoint.write("rules", found.state_dict())
+        return found
 
     def _problem(self, predictions: OutOfFoldPredictions) -> RuleProblem:
         """What rules by some of the predictions are judged by."""

@@ -25,6 +25,7 @@ from apfex.front._rows import Encoder, Rows, TableEncoders, ValidationRows
 from apfex.front._settings import SearchSettings
 from apfex.front._spooled_rows import RowFacts, StreamedRows
 from apfex.groups import Groups
+from apfex.memory import free_memory, in_bytes, is_too_much
 from apfex.metrics import GroupRates, levelled_down
 from apfex.models import NOWHERE, Checkpoint, fit_calibration, use_threads
 from apfex.rates import ConfusionCounts
@@ -146,6 +147,7 @@ def search_front(
     5
     """
     search = search_rules if settings.search == "postprocess" else search_members
+    _check_members(settings, len(rows.y), len(rows.classes))
     with use_threads(settings.n_threads):
         found = search(rows, settings, seed, checkpoint)
         return fitted_of(found, rows, settings, features, favorable)
@@ -163,6 +165,7 @@ def search_streamed_front(
     folder: Path,
 ) -> Fitted:
     """Search a front of rows that are read in chunks and kept in files of a folder."""
+    _check_members(settings, 1, len(rows.facts.classes))
     with use_threads(settings.n_threads):
         found = search_stream(rows, settings, streaming, seed, folder, checkpoint)
         return fitted_of(found, rows.facts, settings, features, favorable)
@@ -178,9 +181,29 @@ def search_partitioned_front(
     checkpoint: Checkpoint = NOWHERE,
 ) -> Fitted:
     """Search a front of rows that lie on the workers of a Dask cluster."""
+    _check_members(settings, 1, len(rows.facts.classes))
     with use_threads(settings.n_threads):
         found = search_partitions(rows, settings, streaming, seed, checkpoint)
         return fitted_of(found, rows.facts, settings, features, favorable)
+
+
+_BYTES = 8
+"""Of a score."""
+_HISTORY = 2**13
+"""Bytes that are remembered of a member, at least."""
+
+
+def _check_members(settings: SearchSettings, n_rows: int, n_classes: int) -> None:
+    """Refuse more members than there is memory for: each has a score for every row."""
+    scores = n_rows * (1 if n_classes == 2 else n_classes)
+    needed = settings.n_members * (_BYTES * scores + _HISTORY)
+    if is_too_much(needed):
+        raise ValueError(
+            f"n_members must be such that their scores fit into memory, got "
+            f"{settings.n_members:,}: for {n_rows:,} rows at a time they take at least "
+            f"{in_bytes(needed)}, and {in_bytes(free_memory())} are free; use fewer members (26 do "
+            "by default) or rows."
+        )
 
 
 def fitted_of(

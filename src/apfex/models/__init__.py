@@ -4,7 +4,15 @@ from apfex.models._adam import Adam
 from apfex.models._aims import Aims, spread_aims
 from apfex.models._boosting import BoostedMembers, BoostedModel, boost_members
 from apfex.models._calibration import calibrate, fit_calibration
-from apfex.models._checkpoint import NOWHERE, Checkpoint, kept
+from apfex.models._checkpoint import (
+    NOWHERE,
+    Checkpoint,
+    as_it_is,
+    check_codes,
+    check_count,
+    check_tensor,
+    kept,
+)
 from apfex.models._chunked_learners import ChunkedColumnsLearner, ChunkedNetworkLearner
 from apfex.models._chunked_rows import Chunk, ChunkedLearner, ChunkedRows, Part, out_of_fold
 from apfex.models._chunked_trees import ChunkedTreeLearner
@@ -38,6 +46,6 @@ from apfex.models._stacked_modules import StackedModules
 from apfex.models._threads import beside, thread_count, use_threads
 from apfex.models._training import TrainingSettings, train_population
 from apfex.models._tree_arrays import TreeArrays
-from apfex.models._trees import Trees, TreeSettings
+from apfex.models._trees import Trees, TreeSettings, check_trees
 
 __all__ = ["TrainingRows", "TreeSettings", "Trees", "boost_members"]

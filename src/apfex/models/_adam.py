@@ -9,6 +9,8 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
+from apfex.models._checkpoint import check_like
+
 
 @final
 class Adam:
@@ -96,6 +98,9 @@ class Adam:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where :meth:`state_dict` was taken, with parameters of the same shapes."""
+        check_like(state, self.state_dict(), "optimizer")
+        if state["steps"] < 0 or state["count"] < 0 or any((s < 0).any() for s in state["squares"]):
+            raise ValueError("an optimizer must have counts and squares from 0 on, got others")
         for own, given in ((self._means, state["means"]), (self._squares, state["squares"])):
             for tensor, value in zip(own, given, strict=True):
                 tensor.copy_(value)

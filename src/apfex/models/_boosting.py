@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import torch
@@ -13,16 +13,22 @@ import xgboost
 from torch import Tensor, nn
 from xgboost import Booster, DMatrix
 
+from apfex.models._checkpoint import NOWHERE, Checkpoint, check_count
 from apfex.models._rows import TrainingRows
 from apfex.models._trees import (
     Trees,
     TreeSettings,
+    check_trees,
     in_parallel,
     plain_matrix,
     quantile_matrix,
 )
 
 _LEAST_CURVATURE = 1e-6
+_NAME = "rounds"
+"""Of the state in a checkpoint."""
+_EVERY, _SEEDS = 5, 1_000_003
+"""Rounds after which boosters are made anew and may be kept, and what sets their seeds apart."""
 
 
 @final
@@ -101,6 +107,7 @@ def boost_members(
     *,
     validation: Tensor | None = None,
     on_round: Callable[[BoostedMembers], Tensor | None] | None = None,
+    checkpoint: Checkpoint = NOWHERE,
 ) -> BoostedMembers:
     """Boost trees for all members on top of a base model, each round against a gradient.
 
@@ -121,9 +128,15 @@ def boost_members(
     on_round : callable, optional
         Called before the first round and after each; it may return which members go on, a bool
         Tensor [b].
+    checkpoint : Checkpoint, optional
+        Where trees are kept after every fifth round, and from where boosting goes on: trees that
+        are there are not grown again, but looked at and measured as if they were.
 
     Notes
     -----
+    What XGBoost draws columns and rows by is remembered by a booster alone, and by no file. So
+    every fifth round boosters are made anew of their trees, with a seed of that round.
+
     Leaves are Newton steps with the curvature of the cross-entropy alone: fairness losses curve
     either way, and counting only where they curve upwards shortens the steps. All members share
     the bins of the inputs.
@@ -144,10 +157,17 @@ def boost_members(
     n_outputs = 1 if start.ndim == 2 else start.shape[2]
     objective = {"objective": "reg:squarederror", "num_target": n_outputs, "base_score": 0.0}
     parameters = settings.parameters(**objective)
-    boosters = [
-        xgboost.Booster({**parameters, "seed": settings.seed + member}, [data, *others])
-        for member in range(n_members)
-    ]
+
+    def booster(member: int, rounds: int, trees: Booster | None = None) -> Booster:
+        seed = (settings.seed + member + _SEEDS * rounds) % 2**31
+        given = (
+            parameters if trees is None else {**parameters, "base_score": None}
+        )  # it has its own
+        return xgboost.Booster({**given, "seed": seed}, [data, *others], trees)
+
+    kept = _Kept(checkpoint, n_members, settings.n_estimators, feature_types, n_outputs)
+    first, boosters = kept.read() or (0, [booster(member, 0) for member in range(n_members)])
+    draws = min(settings.subsample, settings.colsample_bytree) < 1
     weight, going = rows.weights(), torch.ones(n_members, dtype=torch.bool)
     no_rounds = torch.zeros(n_members, dtype=torch.int64)
     members = BoostedMembers(base, boosters, no_rounds, start, new_start)
@@ -157,6 +177,13 @@ def boost_members(
         if done == settings.n_estimators or not going.any():
             return members
         slopes = gradient(members.scores) * weight.sum()
+        if done < first:
+            members = _with_round(members, start, new_start, going, data, others)
+            continue
+        if done and done == first:
+            kept.check(boosters, members.rounds)
+        if done and (done == first or (draws and done % _EVERY == 0)):
+            boosters[:] = [booster(member, done, old) for member, old in enumerate(boosters)]
         curves = _curvature(members.scores, weight * rows.label_weights())
         jobs = [
             partial(boosters[i].boost, data, done, grad=_array(slopes[i]), hess=_array(curves[i]))
@@ -169,7 +196,63 @@ def boost_members(
         scores = _add_trees(start, boosters, data)
         new_scores = _add_trees(new_start, boosters, others[0]) if others else new_start
         members = BoostedMembers(base, boosters, members.rounds + going, scores, new_scores)
+        if (done + 1) % _EVERY == 0:
+            kept.write(done + 1, boosters)
     return members
+
+
+@final
+@dataclass(frozen=True)
+class _Kept:
+    """Trees of all members after some rounds, in a checkpoint."""
+
+    checkpoint: Checkpoint
+    n_members: int
+    most: int
+    types: Sequence[str]
+    n_outputs: int
+
+    def read(self) -> tuple[int, list[Booster]] | None:
+        """After how many rounds, and the trees."""
+        return self.checkpoint.read(_NAME, self._taken)
+
+    def _taken(self, state: Mapping[str, Any]) -> tuple[int, list[Booster]]:
+        rounds, found = check_count(state["rounds"], 1, self.most, "rounds"), state["trees"]
+        if not isinstance(found, list) or len(found) != self.n_members or rounds % _EVERY:
+            raise ValueError(f"trees must be of {self.n_members} members, got others")
+        for trees in found:
+            check_trees(trees, self.types, max(2, self.n_outputs))
+        return rounds, [trees.booster for trees in found]
+
+    def check(self, boosters: Sequence[Booster], rounds: Tensor) -> None:
+        """Refuse trees of other rounds than the members had, by all that was measured of them."""
+        there = [booster.num_boosted_rounds() for booster in boosters]
+        if there != rounds.tolist():
+            raise ValueError(
+                f"The checkpoint must have trees of {rounds.tolist()} rounds, got {there}; remove "
+                "it, and what it held is computed again."
+            )
+
+    def write(self, rounds: int, boosters: Sequence[Booster]) -> None:
+        """Keep them, if it is time."""
+        if self.checkpoint.is_due(finished=rounds == self.most):
+            trees = [Trees(booster.copy()) for booster in boosters]
+            self.checkpoint.write(_NAME, {"rounds": rounds, "trees": trees})
+
+
+def _with_round(
+    members: BoostedMembers,
+    start: Tensor,
+    new_start: Tensor,
+    going: Tensor,
+    data: DMatrix,
+    others: Sequence[DMatrix],
+) -> BoostedMembers:
+    """Members after one round more, whose trees are there already."""
+    rounds = members.rounds + going
+    scores = _add_trees(start, members.boosters, data, rounds)
+    new_scores = _add_trees(new_start, members.boosters, others[0], rounds) if others else new_start
+    return replace(members, rounds=rounds, scores=scores, validation_scores=new_scores)
 
 
 def _base_scores(base: nn.Module, x: Tensor, n_members: int) -> Tensor:
@@ -180,8 +263,17 @@ def _base_scores(base: nn.Module, x: Tensor, n_members: int) -> Tensor:
     return shared.expand(n_members, *shared.shape).clone()
 
 
-def _add_trees(start: Tensor, boosters: Sequence[Booster], data: DMatrix) -> Tensor:
-    own = np.stack([booster.predict(data, output_margin=True) for booster in boosters])
+def _add_trees(
+    start: Tensor, boosters: Sequence[Booster], data: DMatrix, rounds: Tensor | None = None
+) -> Tensor:
+    """Scores with all trees, or with those of so many rounds of each member."""
+    ends = [0] * len(boosters) if rounds is None else rounds.tolist()  # 0: all of them
+    own = np.stack(
+        [
+            booster.predict(data, output_margin=True, iteration_range=(0, end))
+            for booster, end in zip(boosters, ends, strict=True)
+        ]
+    )
     return start + torch.from_numpy(own).to(start).reshape(start.shape)
 
 

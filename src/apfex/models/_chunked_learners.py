@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from apfex.models._adam import Adam
-from apfex.models._checkpoint import NOWHERE, Checkpoint
+from apfex.models._checkpoint import NOWHERE, Checkpoint, check_count
 from apfex.models._chunked_rows import Chunk, ChunkedLearner, ChunkedRows
 from apfex.models._joint_learners import DECAY_ROWS, ColumnsModel
 from apfex.models._member_losses import cross_entropy_gradient
@@ -19,6 +19,7 @@ from apfex.models._rows import TrainingRows
 from apfex.models._stacked_mlp import StackedMLP
 from apfex.models._training import TrainingSettings, cosine_rate, own_randomness
 
+_MOST_STEPS = 2**53
 _REPEATED = 4
 """At most one over this of a batch are rows that are repeated so that their group is present."""
 
@@ -63,12 +64,17 @@ class ChunkedNetworkLearner:
         made = StackedMLP(rows.n_inputs, k * c, self.hidden, rows.n_folds, training.seed)
         population = made.to(self.device)
         optimizer = Adam(population.parameters(), training.weight_decay)
-        first, done, steps = 0, 0, training.epochs * max(1, n / training.batch_size)
-        state = checkpoint.read("training")
-        if state is not None:
-            first, done = state["epochs"], state["steps"]
+        steps = training.epochs * max(1, n / training.batch_size)
+
+        def take(state: Any) -> tuple[int, int]:
             population.load_state_dict(state["population"])
             optimizer.load_state_dict(state["optimizer"])
+            return (
+                check_count(state["epochs"], 1, training.epochs, "epochs"),
+                check_count(state["steps"], 1, _MOST_STEPS, "steps"),
+            )
+
+        first, done = checkpoint.read("training", take) or (0, 0)
         with own_randomness(training.seed, self.device):
             for epoch in range(first, training.epochs):
                 population.train()

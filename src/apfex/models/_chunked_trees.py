@@ -90,7 +90,8 @@ class ChunkedTreeLearner:
         learn = self._learner(rows, target, settings)
         grown = []
         for fold in range(self.n_folds):
-            grown.append(Grown.kept(checkpoint, f"{target.name}-{fold}", partial(learn, fold)))
+            own = f"{target.name}-{fold}", target.types, target.n_classes
+            grown.append(Grown.kept(checkpoint, *own, partial(learn, fold)))
             on_step()
         return at_least_loss(grown)
 

@@ -77,7 +77,8 @@ class DaskTreeLearner:
 
         grown = []
         for fold in range(rows.n_folds):
-            grown.append(Grown.kept(checkpoint, f"{target.kind}-{fold}", partial(learn, fold)))
+            own = f"{target.kind}-{fold}", target.types, target.n_classes
+            grown.append(Grown.kept(checkpoint, *own, partial(learn, fold)))
             on_step()
         return at_least_loss(grown)
 

@@ -8,6 +8,7 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
+from apfex.models._checkpoint import check_like
 from apfex.models._stacked_mlp import Population
 
 
@@ -64,11 +65,20 @@ class EarlyStopping:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where :meth:`state_dict` was taken."""
+        own = self.state_dict() | {"values": self._population.values() if state["values"] else []}
+        check_like(state, own, "stopping")
+        if bool((state["best"].isnan() | (state["best"] == -torch.inf)).any()):
+            raise ValueError("stopping.best must be losses, got numbers that are none")
         device = self._best.device
         self._best, self._waited, self._going = (
             state[name].to(device) for name in ("best", "waited", "going")
         )
         self._values = [value.to(device) for value in state["values"]]
+
+    @property
+    def going(self) -> Tensor:
+        """Which members go on learning [b]."""
+        return self._going
 
     def restore(self) -> None:
         """Give the members that still learn the parameters of their best evaluation."""

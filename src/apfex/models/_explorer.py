@@ -12,6 +12,7 @@ from torch import Tensor
 from apfex.constraints import constraint_step
 from apfex.history import History, StepRecord
 from apfex.models._aims import Aims
+from apfex.models._checkpoint import check_like, check_tensor
 from apfex.solvers import min_norm
 from apfex.strategies import (
     AdaptiveSwitch,
@@ -129,8 +130,12 @@ class Explorer:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where :meth:`state_dict` was taken."""
         device = self._known.device
-        self._history = History.from_state_dict(state["history"], device)
-        self.trace = History.from_state_dict(state["trace"], device)
+        self._history = History.from_state_dict(state["history"], device, self._history)
+        self.trace = History.from_state_dict(state["trace"], device, self.trace)
+        check_tensor(state["known"], self._known.dtype, self._known.shape, "known")
+        check_like(state["missed"], self._missed, "missed")
+        if state["last"] is not None:
+            check_like(state["last"], self._preferences, "last")
         self._last = None if state["last"] is None else state["last"].to(device)
         self._known, self._missed = state["known"].to(device), state["missed"].to(device)
 

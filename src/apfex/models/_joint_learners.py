@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from xgboost import Booster, DMatrix
 
-from apfex.models._checkpoint import NOWHERE, Checkpoint
+from apfex.models._checkpoint import NOWHERE, Checkpoint, check_losses
 from apfex.models._groupings_model import GroupingsModel, log_probabilities
 from apfex.models._joint_model import JointLearner, kind_of
 from apfex.models._rows import JointRows, TrainingRows
@@ -21,6 +21,7 @@ from apfex.models._training import TrainingSettings, train_population
 from apfex.models._trees import (
     Trees,
     TreeSettings,
+    check_trees,
     fit_booster,
     in_parallel,
     plain_matrix,
@@ -226,7 +227,7 @@ class _Growth:
         self._inputs, self._target, self._folds, self._weight = (
             part.cpu().numpy() for part in (x, target, rows.folds, rows.weight)
         )
-        self._types, self._n_classes, self._settings = types, n_classes, settings
+        self.types, self.n_classes, self._settings = types, n_classes, settings
         self.n_folds = rows.n_folds
 
     def learn(self, fold: int, n_threads: int) -> Grown:
@@ -236,12 +237,12 @@ class _Growth:
         """
         data = self._matrix(quantile_matrix, self._folds != fold, n_threads)
         others = self._matrix(plain_matrix, self._folds == fold, n_threads)
-        return Grown(*fit_booster(self._settings, self._n_classes, data, others))
+        return Grown(*fit_booster(self._settings, self.n_classes, data, others))
 
     def _matrix(self, make: Callable[..., DMatrix], part: np.ndarray, n_threads: int) -> DMatrix:
         return make(
             self._inputs[part],
-            self._types,
+            self.types,
             label=self._target[part],
             weight=self._weight[part],
             n_threads=n_threads,
@@ -261,15 +262,31 @@ class Grown:
         return {"trees": Trees(self.booster), "losses": list(self.losses)}
 
     @staticmethod
-    def read(checkpoint: Checkpoint, name: str) -> Grown | None:
-        """The one of this name, if it was grown before."""
-        state = checkpoint.read(name)
-        return None if state is None else Grown(state["trees"].booster, state["losses"])
+    def read(
+        checkpoint: Checkpoint, name: str, types: Sequence[str], n_classes: int
+    ) -> Grown | None:
+        """The one of this name, if it was grown before, from inputs of these types."""
+
+        def take(state: Any) -> Grown:
+            check_trees(state["trees"], types, n_classes)
+            booster, losses = state["trees"].booster, state["losses"]
+            check_losses(losses, "losses")
+            if len(losses) != booster.num_boosted_rounds():
+                raise ValueError(f"losses must be of every round, got {len(losses)}")
+            return Grown(booster, losses)
+
+        return checkpoint.read(name, take)
 
     @staticmethod
-    def kept(checkpoint: Checkpoint, name: str, grow: Callable[[], Grown]) -> Grown:
+    def kept(
+        checkpoint: Checkpoint,
+        name: str,
+        types: Sequence[str],
+        n_classes: int,
+        grow: Callable[[], Grown],
+    ) -> Grown:
         """The one of this name; if it was not grown before, it is now."""
-        found = Grown.read(checkpoint, name)
+        found = Grown.read(checkpoint, name, types, n_classes)
         if found is None:
             found = grow()
             checkpoint.write(name, found.state_dict())
@@ -292,7 +309,10 @@ def _grow(
         for fold in range(growth.n_folds)
     ]
     # read by this thread: several workers of one training read together, each at the same place
-    before = {name: Grown.read(checkpoint, name) for name, *_ in jobs}
+    before = {
+        name: Grown.read(checkpoint, name, growth.types, growth.n_classes)
+        for name, growth, _ in jobs
+    }
 
     def learn(job: tuple[str, _Growth, int]) -> Grown:
         name, growth, fold = job

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, final
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from apfex.distributed import Workers, chosen_workers
 from apfex.models._adam import Adam
+from apfex.models._checkpoint import check_tensor
 from apfex.models._member_losses import cross_entropy_gradient
 from apfex.models._recorded_step import RecordedStep, can_record
 from apfex.models._rows import TrainingRows
@@ -51,7 +52,9 @@ class Gradient(Protocol):
 
     def state_dict(self) -> dict[str, Any]: ...
 
-    def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None: ...
+    def load_state_dict(
+        self, state: Mapping[str, Any], device: torch.device, counts: Sequence[Sequence[int]]
+    ) -> None: ...
 
 
 @final
@@ -77,7 +80,9 @@ class PlainGradient:
         """Nothing is remembered."""
         return {}
 
-    def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
+    def load_state_dict(
+        self, state: Mapping[str, Any], device: torch.device, counts: Sequence[Sequence[int]]
+    ) -> None:
         """There is nothing to load."""
 
     @final
@@ -184,14 +189,18 @@ class Learners:
             "gradient": self.gradient.state_dict(),
         }
 
-    def restored(self, state: Mapping[str, Any]) -> Learners:
-        """Those of a checkpoint, from all members, whose population has its values already."""
+    def restored(self, state: Mapping[str, Any], going: Tensor) -> Learners:
+        """Those of a checkpoint that go on, of all members [b], whose population has its values."""
         device = self.members.device
-        going = torch.zeros(len(self.members), dtype=torch.bool, device=device)
-        going[state["members"].to(device)] = True
+        members = state["members"]
+        check_tensor(members, torch.int64, going.nonzero().squeeze(1).shape, "members")
+        if not members.equal(going.nonzero().squeeze(1).cpu()):
+            raise ValueError(f"members must be those that go on, got {members.tolist()}")
         learners = self.keep(going)
         learners.optimizer.load_state_dict(state["optimizer"])
-        learners.gradient.load_state_dict(state["gradient"], device)
+        b, c = len(members), self.population.n_outputs
+        counts = [(b, *([c] if c > 1 else []), k, 4) for k in self.rows.n_groups]
+        learners.gradient.load_state_dict(state["gradient"], device, counts)
         return learners
 
     def _step(self, chosen: Tensor, learning_rate: float) -> None:

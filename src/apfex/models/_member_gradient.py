@@ -192,10 +192,15 @@ class MemberGradient:
         """All that it remembers, for a checkpoint."""
         return {"explorer": self._explorer.state_dict(), "losses": self._losses.state_dict()}
 
-    def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
-        """Go on where :meth:`state_dict` was taken, with the same members; rows are on a device."""
+    def load_state_dict(
+        self, state: Mapping[str, Any], device: torch.device, counts: Sequence[Sequence[int]]
+    ) -> None:
+        """Go on where :meth:`state_dict` was taken, with the same members; rows are on a device.
+
+        ``counts`` are the shapes of the confusion counts of each grouping.
+        """
         self._explorer.load_state_dict(state["explorer"])
-        self._losses.load_state_dict(state["losses"], device)
+        self._losses.load_state_dict(state["losses"], device, counts)
 
     def of_members(self, members: Tensor) -> MemberGradient:
         """Return the gradient of some of the members, in mid-course; the trace stays the same."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -193,11 +193,14 @@ class MemberLosses:
             "hard": [running.state_dict() for running in self._hard],
         }
 
-    def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
-        """Go on where :meth:`state_dict` was taken."""
+    def load_state_dict(
+        self, state: Mapping[str, Any], device: torch.device, counts: Sequence[Sequence[int]]
+    ) -> None:
+        """Go on where :meth:`state_dict` was taken, with counts of these shapes."""
         for own, given in ((self._soft, state["soft"]), (self._hard, state["hard"])):
-            for running, one in zip(own, given, strict=True):
-                running.load_state_dict(one, device)
+            shapes = counts if own else ()
+            for running, one, shape in zip(own, given, shapes, strict=True):
+                running.load_state_dict(one, device, shape)
 
     def _decide(self, p: Tensor) -> tuple[Tensor, Tensor]:
         """Soft decisions, and the slope of each by its probability."""

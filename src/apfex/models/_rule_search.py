@@ -12,6 +12,7 @@ from torch import Tensor
 from apfex.history import History
 from apfex.models._adam import Adam
 from apfex.models._aims import Aims
+from apfex.models._checkpoint import check_like
 from apfex.models._explorer import Explorer
 from apfex.models._prices import Prices
 from apfex.models._rule_problem import RuleProblem, SoftDecisions, largest_gaps
@@ -117,10 +118,21 @@ class ExploredRules:
         return {"rules": self.rules, "steps": self.steps, "trace": self.trace.state_dict()}
 
     @staticmethod
-    def from_state_dict(state: Mapping[str, Any], device: torch.device) -> ExploredRules:
-        """What :meth:`state_dict` was taken of; rules and trace are on a device."""
+    def from_state_dict(
+        state: Mapping[str, Any], problem: RuleProblem, aims: Aims
+    ) -> ExploredRules:
+        """What :meth:`state_dict` was taken of; that of other problems or aims is refused."""
+        schedule, device, b = RuleSchedule(), problem.q.device, aims.n_members
         trace = History.from_state_dict(state["trace"], device)
-        return ExploredRules(state["rules"].to(device), state["steps"], trace)
+        seen = [trace.n_objectives, *trace.members]
+        if seen != [1 + aims.weights.shape[1], b] or trace.step != int(_steps(schedule, 1)[-1]):
+            raise ValueError(f"trace must be of {b} members to the end, got {trace!r}")
+        shape = (schedule.looks * b, len(problem.start), *problem.totals.shape)
+        check_like(state["rules"], problem.q.new_zeros(shape).cpu(), "rules")
+        steps = _steps(schedule, b)
+        if not steps.equal(state["steps"]):
+            raise ValueError("steps must be those of the looks, got others")
+        return ExploredRules(state["rules"].to(device), steps, trace)
 
 
 def explore_rules(
@@ -183,15 +195,20 @@ def explore_rules(
     for look in range(schedule.looks):
         search.look(look)
         archive.append([rules.unflatten(-1, (k, c)) for rules in search.rules()])
-    steps = schedule.arrive + schedule.window * torch.arange(schedule.looks)
     return [
         ExploredRules(
             torch.cat(rules).to(problems[0].q),
-            steps.repeat_interleave(aims.n_members),
+            _steps(schedule, aims.n_members),
             search.explorer.trace,
         )
         for rules in zip(*archive, strict=True)
     ]
+
+
+def _steps(schedule: RuleSchedule, n_members: int) -> Tensor:
+    """After how many steps each of the rules was taken."""
+    steps = schedule.arrive + schedule.window * torch.arange(schedule.looks)
+    return steps.repeat_interleave(n_members)
 
 
 @final

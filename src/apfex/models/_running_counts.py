@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import torch
 from torch import Tensor
 
 from apfex.distributed import Workers
+from apfex.models._checkpoint import check_like, check_tensor
 from apfex.rates import GroupIndex, soft_counts
 
 
@@ -66,9 +67,17 @@ class RunningCounts:
         """All that it remembers, for a checkpoint."""
         return {"mean": self._mean, "known": self._known}
 
-    def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
-        """Go on where :meth:`state_dict` was taken."""
+    def load_state_dict(
+        self, state: Mapping[str, Any], device: torch.device, shape: Sequence[int]
+    ) -> None:
+        """Go on where :meth:`state_dict` was taken, of counts of this shape."""
         mean = state["mean"]
+        check_like(state["known"], self._known, "known")
+        if mean is not None:
+            check_tensor(mean, mean.dtype, shape, "mean")
+            check_like(mean, torch.zeros_like(mean), "mean")
+            if not mean.is_floating_point() or bool((mean < 0).any()):
+                raise ValueError("mean must be counts, got numbers below 0")
         self._mean = None if mean is None else mean.to(device)
         self._known = state["known"] if mean is None else state["known"].to(device)
 

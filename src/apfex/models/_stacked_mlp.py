@@ -10,6 +10,9 @@ from typing import Any, Protocol, Self, final
 import torch
 from torch import Tensor, nn
 
+from apfex.memory import free_memory, in_bytes, is_too_much
+from apfex.models._checkpoint import check_like
+
 _Layer = tuple[Tensor, Tensor]
 """Weight [out, in] and bias [out]."""
 
@@ -18,6 +21,7 @@ class Population(Protocol):
     """b models of one shape that are evaluated and trained together."""
 
     n_members: int
+    n_outputs: int
 
     def scores(self, x: Tensor) -> Tensor:
         """Return the scores of all members for rows [n, d]: [b, n], or [b, n, c]."""
@@ -82,9 +86,10 @@ class StackedMLP:
         self, n_features: int, n_outputs: int, hidden: Sequence[int], n_members: int, seed: int
     ) -> None:
         widths = (n_features, *hidden, n_outputs)
+        _check_room(widths, hidden, n_members)
         starts = [_start(widths, seed * 1_000_003 + member) for member in range(n_members)]
         layers = list(zip(*starts, strict=True))
-        self.n_members = n_members
+        self.n_members, self.n_outputs = n_members, n_outputs
         self._weights = [nn.Parameter(torch.stack([w for w, _ in layer])) for layer in layers]
         self._biases = [nn.Parameter(torch.stack([b for _, b in layer])) for layer in layers]
 
@@ -142,8 +147,25 @@ class StackedMLP:
         return self
 
 
+_BYTES = 5 * 4
+"""Of a parameter in training: itself, its gradient, two running means, and a copy."""
+
+
+def _check_room(widths: Sequence[int], hidden: Sequence[int], n_members: int) -> None:
+    """Refuse networks that cannot be held, before the first of them is drawn."""
+    each = sum((fan_in + 1) * fan_out for fan_in, fan_out in pairwise(widths))
+    needed = _BYTES * n_members * each
+    if is_too_much(needed):
+        raise ValueError(
+            f"hidden must be such that all networks fit into memory, got {tuple(hidden)}: "
+            f"{n_members:,} networks of {each:,} numbers take {in_bytes(needed)} in training, and "
+            f"{in_bytes(free_memory())} are free; use narrower layers, or fewer networks."
+        )
+
+
 def take_over(own: Sequence[Tensor], given: Sequence[Tensor]) -> None:
-    """Give tensors the values of others of the same shapes, in place."""
+    """Give tensors the values of others of the same shapes, in place; others are refused."""
+    check_like(given, own, "values")
     for tensor, value in zip(own, given, strict=True):
         tensor.copy_(value)
 

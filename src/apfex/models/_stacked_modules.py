@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
+from apfex.models._checkpoint import check_like
 from apfex.models._stacked_mlp import take_over
 
 Factory = Callable[[int, int], nn.Module]
@@ -61,7 +62,7 @@ class StackedModules:
     def __init__(
         self, factory: Factory, n_features: int, n_outputs: int, n_members: int, seed: int
     ) -> None:
-        self.n_members, self._n_outputs = n_members, n_outputs
+        self.n_members, self.n_outputs = n_members, n_outputs
         self._modules: list[nn.Module] = []
         for member in range(n_members):
             with torch.random.fork_rng(devices=[]):
@@ -110,7 +111,7 @@ class StackedModules:
         together = self._is_stacked.get(training, False)
         outputs = self._together(x) if together else self._one_by_one(x)
         self._check(outputs, len(x))
-        return outputs.view(self.n_members, -1) if self._n_outputs == 1 else outputs
+        return outputs.view(self.n_members, -1) if self.n_outputs == 1 else outputs
 
     def parameters(self) -> list[nn.Parameter]:
         """Return what is trained, each of shape [b, ...]."""
@@ -147,6 +148,8 @@ class StackedModules:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what :meth:`state_dict` has returned, in place."""
         take_over(self.values(), state["values"])
+        known = {mode: True for mode in (True, False) if mode in state["stacked"]}
+        check_like(state["stacked"], known, "stacked")
         self._is_stacked.update(state["stacked"])
 
     def train(self, mode: bool = True) -> None:
@@ -208,8 +211,8 @@ class StackedModules:
         return found.shape == expected.shape and _are_close(found, expected)
 
     def _check(self, outputs: Tensor, n: int) -> None:
-        shape, wanted = list(outputs.shape[1:]), [n, self._n_outputs]
-        if shape != wanted and not (self._n_outputs == 1 and shape == [n]):
+        shape, wanted = list(outputs.shape[1:]), [n, self.n_outputs]
+        if shape != wanted and not (self.n_outputs == 1 and shape == [n]):
             raise ValueError(f"Modules must return outputs of shape {wanted}, got {shape}.")
 
 

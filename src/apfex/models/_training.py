@@ -14,7 +14,7 @@ from torch import Tensor
 from apfex.distributed import chosen_workers
 from apfex.history import History
 from apfex.models._aims import Aims
-from apfex.models._checkpoint import NOWHERE, Checkpoint
+from apfex.models._checkpoint import NOWHERE, Checkpoint, check_count, check_tensor
 from apfex.models._early_stopping import EarlyStopping
 from apfex.models._learners import Learners, PlainGradient
 from apfex.models._member_gradient import MemberGradient, MemberSchedule
@@ -148,7 +148,7 @@ def train_population(
     stopping = EarlyStopping(population, settings.patience) if settings.patience else None
     course = _Course(population, stopping, beside, rows.x.device)
     with own_randomness(settings.seed, rows.x.device):
-        first, learners = course.resume(checkpoint, learners)
+        first, learners = course.resume(checkpoint, learners, settings.epochs)
         for epoch in range(first, settings.epochs):
             if not len(learners.members):
                 break
@@ -175,7 +175,7 @@ class Remembers(Protocol):
 
     def state_dict(self) -> dict[str, Any]: ...
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
+    def load_state_dict(self, state: Mapping[str, Any], epochs: int) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,20 +200,28 @@ class _Course:
             "drawn on device": torch.cuda.get_rng_state(self.device) if is_cuda else None,
         }
 
-    def resume(self, checkpoint: Checkpoint, learners: Learners) -> tuple[int, Learners]:
-        """How many epochs are done, and who learns on."""
-        state = checkpoint.read(_TRAINING)
-        if state is None:
-            return 0, learners
+    def resume(self, checkpoint: Checkpoint, learners: Learners, most: int) -> tuple[int, Learners]:
+        """How many epochs are done, of so many at most, and who learns on."""
+        found = checkpoint.read(_TRAINING, lambda state: self._taken(state, learners, most))
+        return (0, learners) if found is None else found
+
+    def _taken(
+        self, state: Mapping[str, Any], learners: Learners, most: int
+    ) -> tuple[int, Learners]:
+        epochs = check_count(state["epochs"], 1, most, "epochs")
         if self.beside is not None:
-            self.beside.load_state_dict(state["beside"])
+            self.beside.load_state_dict(state["beside"], epochs)
         self.population.load_state_dict(state["population"])
+        going = torch.ones_like(learners.members, dtype=torch.bool)
         if self.stopping is not None:
             self.stopping.load_state_dict(state["stopping"])
+            going = self.stopping.going
+        restored = learners.restored(state["learners"], going)
+        check_tensor(state["drawn"], torch.uint8, torch.get_rng_state().shape, "drawn")
         torch.set_rng_state(state["drawn"])
         if self.device.type == "cuda":
             torch.cuda.set_rng_state(state["drawn on device"], self.device)
-        return state["epochs"], learners.restored(state["learners"])
+        return epochs, restored
 
 
 def _driven(

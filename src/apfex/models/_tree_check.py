@@ -44,8 +44,19 @@ def read_booster(data: bytes | bytearray) -> dict[str, Any]:
         _check_texts(content)
         _check_learner(content["learner"], len(data))
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
-        raise ValueError(f"data must be a booster in XGBoost's JSON, got {error!r}.") from error
+        raise ValueError(
+            f"data must be a booster in XGBoost's JSON, got {_told(error)}."
+        ) from error
     return content
+
+
+def _told(error: Exception) -> str:
+    """What is wrong with a booster, in words."""
+    if isinstance(error, KeyError):
+        return f"one without {error.args[0]!r}"
+    if isinstance(error, ValueError):
+        return f"one that is wrong: {error}"
+    return f"one with a part of another kind ({type(error).__name__}: {error})"
 
 
 def written_again(content: Mapping[str, Any]) -> bytearray:

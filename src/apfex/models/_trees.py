@@ -229,6 +229,19 @@ def fit_booster(
     return booster, results["validation"][objective["eval_metric"]]
 
 
+def check_trees(found: Any, types: Sequence[str], n_classes: int) -> None:
+    """Refuse what are no trees that tell so many classes from inputs of these types."""
+    if not isinstance(found, Trees):
+        raise ValueError(f"trees must be an ensemble, got {type(found).__name__}")
+    booster, wanted = found.booster, list(types)
+    if booster.num_features() != len(wanted) or booster.feature_types not in (None, wanted):
+        raise ValueError(f"trees must take {len(wanted)} inputs as they are here, got others")
+    n_outputs = 1 if n_classes == 2 else n_classes
+    width = found(torch.zeros(1, len(wanted))).shape[1]
+    if width != n_outputs or not booster.num_boosted_rounds():
+        raise ValueError(f"trees must give {n_outputs} margins, got {width}")
+
+
 @final
 class Trees(nn.Module):
     """An ensemble as a torch module, from inputs [n, d] to margins [n, outputs].

@@ -15,7 +15,7 @@ from apfex.persistence._checkpoint import (
 )
 from apfex.persistence._drafts import beside, clean_up, new_draft
 from apfex.persistence._files import new_file, write_bytes_atomically, write_text_atomically
-from apfex.persistence._json import read_json, write_json
+from apfex.persistence._json import read_bytes, read_json, write_json
 from apfex.persistence._load import CorruptModelError, load_model
 from apfex.persistence._onnx import export_onnx
 from apfex.persistence._save import StoredModel, save_model, versions

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 from apfex.arguments import as_path
 from apfex.persistence._exchange import read_steadily
 from apfex.persistence._files import new_folder, write_synced
-from apfex.persistence._json import parse_json, read_bytes
+from apfex.persistence._json import check_room, parse_json, read_bytes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -164,6 +164,7 @@ def _read_bundle(place: Path, kind: str, format: int, oldest: int) -> Bundle:
         )
     if manifest.get("sha256") != _digest_of_manifest(manifest):
         raise _damaged(place / MANIFEST, "its contents do not match the sha256 that it names")
+    check_room(place, sum(_size_of(known) for _, known in _listed(place, manifest)))
     files = {name: _read_listed(place / name, known) for name, known in _listed(place, manifest)}
     arrays = _load_arrays(files.pop(ARRAYS), place / ARRAYS) if ARRAYS in files else {}
     if CONTENT not in files:
@@ -202,6 +203,11 @@ def _listed(folder: Path, manifest: Mapping[str, Any]) -> list[tuple[str, Mappin
     return list(files.items())
 
 
+def _size_of(known: Mapping[str, Any]) -> int:
+    """What the manifest says of a file's size; it is compared with the file when that is read."""
+    return known["bytes"] if type(known.get("bytes")) is int and known["bytes"] > 0 else 0
+
+
 def _refuse_link(path: Path) -> None:
     """Refuse a link within a folder: whoever made it chose a file of the reader's computer."""
     if path.is_symlink():
@@ -220,10 +226,9 @@ def _read_listed(path: Path, known: Mapping[str, Any]) -> bytes:
     size = path.stat().st_size
     if size != known.get("bytes"):
         raise _damaged(path, f"it has {size} bytes where the manifest says {known.get('bytes')}")
-    data = read_bytes(path)
-    if _describe(data) != known:
-        raise _damaged(path, "its sha256 is not that of the manifest")
-    return data
+    if set(known) != {"bytes", "sha256"} or not isinstance(known["sha256"], str):
+        raise _damaged(path, "the manifest does not name its sha256")
+    return read_bytes(path, known["sha256"])
 
 
 def _files_of(folder: Path, kind: str) -> set[str]:

@@ -10,13 +10,13 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NoReturn, final
+from typing import Any, NoReturn, TypeVar, final
 
 import torch
 from torch import Tensor
 
 from apfex.distributed import Workers, chosen_workers
-from apfex.models import NOWHERE, Checkpoint
+from apfex.models import NOWHERE, Checkpoint, as_it_is
 from apfex.persistence._files import write_bytes_atomically
 from apfex.persistence._json import read_bytes, read_json, write_json
 from apfex.persistence._save import versions
@@ -33,6 +33,9 @@ _SECONDS = 10.0
 _TIMES = 50.0
 """And at least so many times as long as the last time has taken."""
 _SHOWN = 60
+_MOST_SAID = 500
+"""Characters of an error that is about what somebody else has written."""
+_T = TypeVar("_T")
 
 
 class CheckpointError(ValueError):
@@ -91,24 +94,30 @@ class FolderCheckpoint:
         """Remove it: all is done, or nothing was."""
         _discard(self.folder)
 
-    def read(self, name: str) -> Any | None:
-        """Return the state of this name; None where there is none."""
+    def read(self, name: str, take: Callable[[Any], _T] = as_it_is) -> _T | None:
+        """Return what ``take`` makes of the state of this name; None where there is none."""
         data = self.read_bytes(name)
-        return None if data is None else self.decode(name, data)
+        return None if data is None else self.decode(name, data, take)
 
     def read_bytes(self, name: str) -> bytes | None:
         """Return the file of a state; None where there is none."""
         path = self._path(name)
-        return read_bytes(path) if path.exists() else None
-
-    def decode(self, name: str, data: bytes) -> Any:
-        """Return the state that a file holds."""
         try:
-            return read_state(data, self._path(name))
-        except (ValueError, KeyError, TypeError, IndexError) as error:
+            return read_bytes(path) if path.exists() else None
+        except ValueError as error:
+            raise CheckpointError(str(error), self.folder) from error
+
+    def decode(self, name: str, data: bytes, take: Callable[[Any], _T]) -> _T:
+        """Return what is made of the state that a file holds."""
+        try:
+            return take(read_state(data, self._path(name)))
+        except (CheckpointError, ImportError):
+            raise
+        except Exception as error:  # whoever has written it may make any of them
+            why = str(error) if isinstance(error, ValueError) else repr(error)
             raise CheckpointError(
-                f"{str(self._path(name))!r} is damaged ({error}); remove this file, and what it "
-                "held is computed again.",
+                f"{str(self._path(name))!r} is damaged ({why[:_MOST_SAID]}); remove this file, and "
+                "what it held is computed again.",
                 self.folder,
             ) from error
 
@@ -173,7 +182,7 @@ class SharedCheckpoint:
     def __init__(self, team: Workers, own: FolderCheckpoint | None) -> None:
         self._team, self._own = team, own
 
-    def read(self, name: str) -> Any | None:
+    def read(self, name: str, take: Callable[[Any], _T] = as_it_is) -> _T | None:
         """Return what the first worker has; all of them must ask in the same order."""
         data = None if self._own is None else self._own.read_bytes(name)
         size = -1 if data is None else len(data)
@@ -185,8 +194,8 @@ class SharedCheckpoint:
             sent = torch.frombuffer(bytearray(data), dtype=torch.uint8)
         received = self._team.first(sent).numpy().tobytes()
         if self._own is not None:
-            return self._own.decode(name, received)
-        return read_state(received, Path(name))
+            return self._own.decode(name, received, take)
+        return take(read_state(received, Path(name)))
 
     def write(self, name: str, state: Any) -> None:
         """Let the first worker keep a state."""
@@ -342,11 +351,13 @@ def _manifest_of(place: Path, remedy: str) -> dict[str, Any] | None:
                 place,
             )
         return None
-    manifest = read_json(path)
+    try:
+        manifest = read_json(path)
+    except ValueError as error:
+        raise CheckpointError(f"{error} The checkpoint cannot be read; {remedy}.", place) from error
     is_one = isinstance(manifest, dict) and manifest.get("kind") == KIND
-    if not is_one or not all(
-        isinstance(manifest.get(name), dict) for name in ("versions", "settings")
-    ):
+    parts = {"data": {}} | manifest if is_one else {}
+    if not all(isinstance(parts.get(name), dict) for name in ("versions", "settings", "data")):
         raise CheckpointError(f"{str(path)!r} is no record of a checkpoint; {remedy}.", place)
     if manifest.get("format") != FORMAT:
         _refuse(

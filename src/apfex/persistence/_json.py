@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
 from typing import Any
 
+from apfex.memory import free_memory, in_bytes, is_too_much
 from apfex.persistence._files import write_text_atomically
 from apfex.plain import jsonable
 from apfex.strict_json import read_strict_json
+
+_COPIES = 3
+"""Of a file that are in memory while it is read: its bytes, and what is made of them."""
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> Path:
@@ -62,17 +67,39 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     return parse_json(read_bytes(Path(path)), Path(path))
 
 
-def read_bytes(path: Path) -> bytes:
-    """All of an ordinary file."""
+def read_bytes(path: Path, sha256: str | None = None) -> bytes:
+    """All of an ordinary file that there is memory for.
+
+    Where a sha256 is given, another file is refused before it is held in memory.
+    """
     if not path.is_file():
         found = "something else" if path.exists() else "nothing"
         raise FileNotFoundError(f"{str(path)!r} must be a file, got {found} of this name.")
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            check_room(path, os.fstat(file.fileno()).st_size)
+            if sha256 is not None:
+                if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
+                    raise ValueError(
+                        f"{str(path)!r} is damaged: its sha256 is not that of the manifest; copy "
+                        "or save the folder again."
+                    )
+                file.seek(0)
+            return file.read()
     except OSError as error:
         told = type(error)(f"{str(path)!r} could not be read: {error.strerror or error}.")
         told.errno = error.errno
         raise told from error
+
+
+def check_room(path: Path, size: int) -> None:
+    """Refuse files that cannot be held: what it says is read from one copy of it into another."""
+    if is_too_much(_COPIES * size):
+        raise ValueError(
+            f"{str(path)!r} must fit into memory, got {in_bytes(size)} where "
+            f"{in_bytes(free_memory())} are free and reading takes about {_COPIES} times its size; "
+            "if you trust who made it, read it on a machine with more memory."
+        )
 
 
 def parse_json(data: bytes, path: Path) -> Any:

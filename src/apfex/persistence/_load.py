@@ -98,11 +98,20 @@ def load_model(
     except (UnfitArgument, ImportError):
         raise
     except Exception as error:  # whoever has written it may make any of them
-        why = str(error) if isinstance(error, ValueError) else repr(error)
         raise CorruptModelError(
-            f"{str(folder)!r} must hold a whole classifier, got one that cannot be put together "
-            f"(content.json: {why[:_MOST_SAID]}); save it again."
+            f"{str(folder)!r} must hold a whole classifier, got one that cannot be put together: "
+            f"{_told(error)[:_MOST_SAID]}; save it again."
         ) from error
+
+
+def _told(error: Exception) -> str:
+    """What is wrong with a folder, in words: errors of Python name parts that are not there."""
+    said = error.args[0] if error.args else ""
+    if isinstance(error, KeyError) and " " not in str(said):
+        return f"its description lacks {said!r}"
+    if isinstance(error, ValueError | KeyError):
+        return str(said if isinstance(error, KeyError) else error).rstrip(".")
+    return f"a part of its description is of another kind ({type(error).__name__}: {error})"
 
 
 def _model(bundle: Bundle, user_modules: UserModules, user_models: UserModels) -> StoredModel:

@@ -225,7 +225,7 @@ def _build(
     if kind == "boosted":
         return BoostedModel(*(part(place) for place in one["parts"]))
     if kind == "trees":
-        return Trees.from_json(files[one["file"]])
+        return _trees(one["file"], files)
     if kind == "own":
         return own.build(one, arrays)
     if kind == "sequence":
@@ -233,6 +233,16 @@ def _build(
     if kind != "layer":
         raise KeyError(f"no module is {kind!r}")
     return _layer(one, arrays)
+
+
+def _trees(name: Any, files: Mapping[str, bytes]) -> Trees:
+    """An ensemble; what is wrong with it is told with the name of its file."""
+    if name not in files:
+        raise KeyError(f"its trees are in {name!r}, and the folder has no such file")
+    try:
+        return Trees.from_json(files[name])
+    except ValueError as error:
+        raise ValueError(f"the trees in {name} cannot be read: {error}") from error
 
 
 def _of(kind: Any, module: nn.Module) -> Any:

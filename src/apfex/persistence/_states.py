@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from apfex.front import EstimatorModel
+from apfex.models import check_count
 from apfex.persistence._bundle import _load_arrays, _save_arrays
 from apfex.persistence._json import parse_json
 from apfex.persistence._label_models import estimator_from_dict, estimator_to_dict
@@ -60,7 +61,8 @@ def read_state(data: bytes, path: Path) -> Any:
     own = {name[1:]: array for name, array in arrays.items() if name[0] == "m"}
     files = {name[1:]: a.numpy().tobytes() for name, a in arrays.items() if name[0] == "f"}
     modules = build_modules(content["modules"], own, files, UserModules(None), None)
-    return _read(content["state"], _Parts(arrays, modules, files))
+    parts = _Parts(arrays, modules, files, {name: a.numel() for name, a in arrays.items()})
+    return _read(content["state"], parts)
 
 
 def _from_bytes(data: bytes) -> Tensor:
@@ -107,11 +109,21 @@ def _plain(part: Any, writer: ModuleWriter, tensors: _TensorWriter) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """What a state refers to."""
+    """What a state refers to, and how many numbers of each array are not taken yet."""
 
     arrays: Mapping[str, Tensor]
     modules: list[nn.Module]
     files: Mapping[str, bytes]
+    left: dict[str, int]
+
+    def tensor(self, name: str, start: int, shape: list[int]) -> Tensor:
+        """A tensor with memory of its own; together they take no more than was stored."""
+        size = math.prod(shape)
+        self.left[name] -= size
+        if any(type(one) is not int or one < 0 for one in shape) or self.left[name] < 0:
+            raise ValueError(f"its tensors are larger than what is stored of {name!r}")
+        flat = self.arrays[name].narrow(0, start, size)
+        return flat.clone().view(shape)  # at an address of its own, where sums round as before
 
 
 def _read(stored: Any, parts: _Parts) -> Any:
@@ -119,10 +131,9 @@ def _read(stored: Any, parts: _Parts) -> Any:
         return [_read(part, parts) for part in stored]
     kind = stored["is"] if isinstance(stored, dict) else None
     if kind == "tensor":
-        name, start, shape = stored["value"]
-        flat = parts.arrays[name].narrow(0, start, math.prod(shape))
-        return flat.clone().view(shape)  # at an address of its own, where sums round as before
+        return parts.tensor(*stored["value"])
     if kind == "module":
+        check_count(stored["value"], 0, len(parts.modules) - 1, "module")
         return parts.modules[stored["value"]]
     if kind == "estimator":
         described, n_classes = stored["value"]

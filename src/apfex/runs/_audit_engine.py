@@ -27,6 +27,7 @@ from apfex.runs._columns import (
     read_groups,
     warn_of_many_levels,
 )
+from apfex.runs._errors import path_of
 from apfex.runs._labels import MISSING, Outcome, read_decisions, read_reached
 from apfex.runs._settings import AuditFileSettings, spelled
 from apfex.runs._tables import Table, open_table
@@ -47,10 +48,10 @@ def wants_engine(source: Any, settings: AuditFileSettings, measures: Sequence[Me
     """Whether an engine counts the rows: always where only it can, else where it gives the same."""
     from apfex.engines import is_for_engine
 
+    is_path = isinstance(source, str | os.PathLike)
+    is_file = is_path and path_of("source", source).is_file()
     if settings.where is not None or settings.table is not None:
         return True
-    is_path = isinstance(source, str | os.PathLike)
-    is_file = is_path and Path(source).is_file()
     if is_file and not all(one.is_of_sums for one in measures):
         return False  # such as an AUC, which needs the rows
     if is_file and settings.encoding is None and str(source).lower().endswith((".csv", ".tsv")):

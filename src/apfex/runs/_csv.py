@@ -245,7 +245,7 @@ def _marked(path: Path) -> str:
 def _check(encoding: str) -> str:
     try:
         return codecs.lookup(encoding).name
-    except LookupError as error:
+    except (LookupError, ValueError) as error:
         raise RunError(
             f"{hint('encoding')} must be one that Python knows, such as utf-8, cp1252, latin-1 or "
             f"utf-16, got '{encoding}'.",

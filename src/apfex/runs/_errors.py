@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
+from apfex.arguments import as_path
 from apfex.plain import listed, nearest, printable
 
 _MARK = secrets.token_hex(8)
@@ -76,6 +78,14 @@ class RunWarning(_Message, UserWarning):
 def hint(argument: str) -> str:
     """An argument in a message, which is shown as Python has it, or as an option."""
     return f"{{{_MARK} {argument}}}"
+
+
+def path_of(argument: str, value: Any) -> Path:
+    """A path that the system takes; any other is told by the name of the argument."""
+    try:
+        return as_path(hint(argument), value)
+    except (TypeError, ValueError) as error:
+        raise RunError(str(error), found=value) from error
 
 
 def named(*arguments: str) -> str:

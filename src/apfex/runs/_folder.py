@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from apfex.arguments import as_path
 from apfex.plain import jsonable, printable
 from apfex.runs._columns import FeatureType
-from apfex.runs._errors import RunError, RunWarning, hint
+from apfex.runs._errors import RunError, RunWarning, hint, path_of
 from apfex.runs._settings import fits
 
 if TYPE_CHECKING:
@@ -49,9 +49,10 @@ def free_folder(out: str | os.PathLike[str] | None, name: str = "run") -> Path:
     True
     """
     if out is None:
-        beside = Path(name).parent if Path(name).is_file() else Path()
+        there = path_of("source", name)
+        beside = there.parent if there.is_file() else Path()
         return _unused((beside / f"apfex-{_simple(name)}").absolute())
-    folder = Path(out).absolute()
+    folder = path_of("out", out).absolute()
     is_empty = folder.is_dir() and not any(folder.iterdir())
     if (folder.exists() or folder.is_symlink()) and not is_empty:
         raise RunError(
@@ -198,12 +199,11 @@ def read_front(folder: Path) -> dict[str, Any]:
 def read_audit(folder: Path) -> Audit:
     """The audit that a folder holds."""
     from apfex.auditing import Audit
+    from apfex.persistence import read_bytes
 
     file = part_of(folder, AUDIT)
     try:
-        if not file.is_file():
-            raise ValueError("it is no file")
-        return Audit.from_json(file.read_text(encoding="utf-8"))
+        return Audit.from_json(read_bytes(file).decode())
     except (OSError, ValueError) as error:
         raise RunError(
             f"{file} is damaged or missing ({error}); take it from a copy, or do the run again.",
@@ -218,7 +218,7 @@ def keep_decision(
     from apfex.persistence import write_json
     from apfex.report import read_decision
 
-    if not Path(decision).is_file():
+    if not path_of("decision", decision).is_file():
         raise RunError(f"{hint('decision')} must be a file, got {decision}.", found=decision)
     run = _identity(read_record(folder)[1])
     found = read_decision(decision, n_points=n_points, sha256=sha256, run=run)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO, final
 
-from apfex.runs._errors import RunError, hint
+from apfex.runs._errors import RunError, hint, path_of
 from apfex.runs._streams import TableStream
 from apfex.runs._tables import format_of
 
@@ -51,7 +51,7 @@ def target_of(
     """Where decisions are written. Nothing is replaced unless the user says so."""
     if not (out is None or isinstance(out, str | os.PathLike)):
         return out
-    target = _name_for(stream) if out is None else Path(out).absolute()
+    target = _name_for(stream) if out is None else path_of("out", out).absolute()
     if stream.reads(target):
         if stream.pattern is None:
             said = f"{hint('out')} must not be {target} itself, which is read; name another file."

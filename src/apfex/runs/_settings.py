@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from numbers import Integral, Real
 from types import UnionType
 from typing import Any, Literal, Self, final, get_args, get_origin, get_type_hints
 
@@ -42,6 +43,7 @@ class TableSettings:
         """Bring every argument into its one form."""
         from apfex.auditing import AuditSettings
 
+        _check_kinds(self)
         source: Any = self.source
         is_named = isinstance(source, str | os.PathLike)
         self._set(
@@ -157,11 +159,13 @@ class ExploreSettings(TableSettings):
                 "on an outcome costs.",
                 found=self.class_weight,
             )
-        if self.threads is not None and not (fits(self.threads, int) and self.threads >= 1):
-            raise RunError(
-                f"{hint('threads')} must be a whole number of at least 1, got {self.threads}.",
-                found=self.threads,
-            )
+        for name, most in (("threads", _MOST_THREADS), ("points", _MOST_POINTS)):
+            value = getattr(self, name)
+            if value is not None and not (fits(value, int) and 1 <= value <= most):
+                raise RunError(
+                    f"{hint(name)} must be a whole number from 1 to {most:,}, got {value}.",
+                    found=value,
+                )
 
     def classifier_arguments(self) -> dict[str, Any]:
         """Those of the classifier that say how models are ranked and made.
@@ -226,6 +230,52 @@ class AuditFileSettings(TableSettings):
                 f"{hint('score')} must not be given with {hint('threshold')}: the "
                 "predictions are scores then."
             )
+
+
+_NAMES = ("model", "strategy", "criteria", "sensitive", "drop", "control")
+"""Arguments that take one name, or several."""
+_ANY = ("source", "positive", "favorable", "positive_prediction", "metrics", "class_weight")
+"""Arguments that take values of a table, or what is checked elsewhere."""
+_OWN_RULE = ("max_gap", "cost", "max_error_increase", "selection_rate", "tolerance", "confidence")
+_OWN_RULE += ("where",)
+_MOST_SEED, _MOST_THREADS, _MOST_POINTS = 2**32 - 1, 4_096, 2**31 - 1
+
+
+def _check_kinds(given: TableSettings) -> None:
+    """Refuse values of other kinds than the arguments are for, before anything is made of them."""
+    for name, wanted in get_type_hints(type(given)).items():
+        value, kinds = getattr(given, name), get_args(wanted) or (wanted,)
+        if name in (*_ANY, *_OWN_RULE) or value is None:
+            continue
+        if name in _NAMES:
+            several = [value] if isinstance(value, str) else value
+            is_known = isinstance(several, list | tuple | set)
+            fine = is_known and all(isinstance(one, str) for one in several)
+            rule = "a name or several"
+        elif str in kinds:
+            fine, rule = isinstance(value, str), "a text"
+        elif bool in kinds:
+            fine, rule = isinstance(value, bool | np.bool_), "True or False"
+        elif float in kinds and name != "bins":
+            fine = isinstance(value, Real) and not isinstance(value, bool)
+            rule = "a number"
+        elif name == "bins":
+            fine = isinstance(value, Mapping) and all(map(_is_numbers, value.values()))
+            rule = "a mapping from columns to numbers, such as {'age': [25, 45]}"
+        elif name == "seed":
+            fine = isinstance(value, Integral) and not isinstance(value, bool)
+            fine = fine and 0 <= int(value) <= _MOST_SEED
+            rule = "a whole number from 0 to 2**32 - 1"
+        else:
+            continue
+        if not fine:
+            shown = printable(repr(value), 60)
+            raise RunError(f"{hint(name)} must be {rule}, got {shown}.", found=value)
+
+
+def _is_numbers(given: Any) -> bool:
+    several = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str | bytes)
+    return several and all(isinstance(one, Real) and not isinstance(one, bool) for one in given)
 
 
 def _check_where(given: Any) -> dict[str, Any] | None:

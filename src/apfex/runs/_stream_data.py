@@ -18,7 +18,7 @@ from apfex.runs._columns import GroupCounts
 from apfex.runs._data import RunData, classes_of, favorable_of
 from apfex.runs._data_checks import find_identifiers, find_leaks, find_proxies
 from apfex.runs._dates import is_unclear_date
-from apfex.runs._errors import RunError, hint
+from apfex.runs._errors import RunError, hint, path_of
 from apfex.runs._prepared_stream import LABEL, STRATUM, WEIGHT, PreparedStream
 from apfex.runs._settings import ExploreSettings
 from apfex.streams import Stream, StreamSettings, open_files, paths_of
@@ -40,7 +40,7 @@ def is_streamed(source: Any, stream: bool | None) -> bool:
         if stream:
             raise RunError(f"{hint('stream')} is for files: a frame is in memory already.")
         return False
-    path = Path(source)
+    path = path_of("source", source)
     if stream is not None:
         return stream
     if path.is_dir() or (glob.has_magic(str(source)) and not path.exists()):

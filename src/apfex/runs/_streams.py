@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from apfex.runs._cells import CellTypes
 from apfex.runs._csv import check_quotes, stream_csv
-from apfex.runs._errors import RunError
+from apfex.runs._errors import RunError, path_of
 from apfex.runs._files import base_of, find_files, folder_values, is_pattern
 from apfex.runs._schemas import common_decimal, common_schema, to_schema
 from apfex.runs._tables import Table, check_names, open_table, stored_schema, stream_stored
@@ -203,9 +203,9 @@ def open_stream(source: Any, encoding: str | None = None, sheet: str | None = No
     if isinstance(source, list | tuple) and len(source) == 1:
         (source,) = source
     if isinstance(source, list | tuple):
-        return _open_files([Path(one) for one in source], encoding, sheet)
+        return _open_files([path_of("source", one) for one in source], encoding, sheet)
     if isinstance(source, str | os.PathLike):
-        path = Path(source)
+        path = path_of("source", source)
         if path.is_dir() or (is_pattern(path) and not path.exists()):
             return _open_files([path], encoding, sheet)
     elif _is_stream(source):

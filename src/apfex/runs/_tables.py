@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, final
 
 from apfex.clusters import is_dask_frame
-from apfex.engines import usable_memory
+from apfex.memory import usable_memory
 from apfex.plain import printable
 from apfex.runs._csv import Dialect, first_line, read_csv, read_dialect
-from apfex.runs._errors import RunError, hint, nearest, unknown
+from apfex.runs._errors import RunError, hint, nearest, path_of, unknown
 from apfex.runs._excel import read_sheet
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def open_table(source: Any, encoding: str | None = None, sheet: str | None = Non
     ``encoding`` is that of a CSV file, ``sheet`` the one of an Excel file that is meant.
     """
     is_file = isinstance(source, str | os.PathLike)
-    is_excel = is_file and Path(source).suffix.lower() in _EXCEL
+    is_excel = is_file and path_of("source", source).suffix.lower() in _EXCEL
     if sheet is not None and not is_excel:
         raise RunError(f"{hint('sheet')} is for Excel files, got '{sheet}'.", found=sheet)
     table = _open_file(Path(source), encoding, sheet) if is_file else _open_frame(source)
@@ -171,6 +171,12 @@ def format_of(path: Path) -> FileFormat:
 
 def _open_file(path: Path, encoding: str | None, sheet: str | None) -> Table:
     _check_there(path)
+    if not path.is_file():  # a pipe would be waited for, for ever
+        raise RunError(
+            f"{path} must be an ordinary file, got a pipe or a device; write what comes from it "
+            "to a file first.",
+            found=path,
+        )
     format = format_of(path)
     try:
         if format == "excel":

@@ -16,12 +16,11 @@ from apfex.solvers._nonnegative import (
     nonnegative_qp,
     solve_one,
 )
+from apfex.solvers._wolfe import residual_of, walk_to_shortest
 
 _MOST_ENUMERATED = 5
 """Up to this many gradients all 2^m - 1 faces are tried at once, where there is a batch to fill
 the machine; otherwise an active set is grown."""
-_MOST_MENDED = 10
-"""Up to this many gradients an answer that rounding has spoiled is looked for among all faces."""
 
 
 def min_norm(gramian: Tensor) -> Tensor:
@@ -47,8 +46,8 @@ def min_norm(gramian: Tensor) -> Tensor:
     closed form; of up to five, every face's KKT system is solved and the answer with the smallest
     residual kept; otherwise it is a non-negative least squares problem. Its answer is checked on a
     CPU: where long gradients oppose each other beside a far shorter one, squares lose digits, and
-    all faces of up to ten gradients are tried as well. A zero gradient takes all the weight:
-    leaving it out is the caller's choice.
+    Wolfe's walk from face to face, which adds no squares, goes on from there. A zero
+    gradient takes all the weight: leaving it out is the caller's choice.
 
     Examples
     --------
@@ -92,10 +91,12 @@ def _by_least_squares(gramian: Tensor) -> Tensor:
     cosines, ratios = _on_unit_vectors(gramian)
     outer = ratios.unsqueeze(-1) * ratios.unsqueeze(-2)
     weights = _to_simplex(ratios * nonnegative_qp(cosines + outer, ratios))
-    if gramian.device.type == "cpu" and ratios.shape[-1] <= _MOST_MENDED:
-        spoiled = kkt_residual(gramian, weights) > 1
+    if gramian.device.type == "cpu":
+        is_zero = (gramian.diagonal(dim1=-2, dim2=-1) <= 0).any(-1)  # the caller knows better
+        spoiled = (kkt_residual(gramian, weights) > 1) & ~is_zero
         if bool(spoiled.any()):
-            weights[spoiled] = _best_face(gramian[spoiled])
+            pairs = zip(gramian[spoiled].numpy(), weights[spoiled].numpy(), strict=True)
+            weights[spoiled] = torch.from_numpy(np.stack([walk_to_shortest(*one) for one in pairs]))
     return weights
 
 
@@ -155,17 +156,9 @@ def _min_norm_one(gramian: np.ndarray) -> np.ndarray:
     np.fill_diagonal(cosines, 1.0)
     weights = ratios * solve_one(cosines + ratios[:, None] * ratios, ratios)
     weights /= weights.sum()
-    if len(weights) > _MOST_MENDED or _is_shortest(gramian, weights):
+    if residual_of(gramian, weights) <= 1:
         return weights
-    return _best_face(torch.from_numpy(gramian)).numpy()
-
-
-def _is_shortest(gramian: np.ndarray, weights: np.ndarray) -> bool:
-    """Whether ``kkt_residual`` is at most 1."""
-    products, sizes = gramian @ weights, np.abs(gramian) @ weights
-    value = weights @ products
-    rounding = 8 * len(weights) * np.finfo(np.float64).eps * (sizes + weights @ sizes)
-    return bool((value - products <= 1e-8 * abs(value) + rounding).all())
+    return walk_to_shortest(gramian, weights)
 
 
 def _two(cosines: Tensor, ratios: Tensor) -> Tensor:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,20 +21,6 @@ from apfex.streams._source import (
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-
-
-@contextmanager
-def spool_folder(within: str | os.PathLike[str] | None = None) -> Iterator[Path]:
-    """A folder for what does not fit into memory; it is removed at the end, also after an error."""
-    if within is not None and not Path(within).is_dir():
-        raise ValueError(
-            f"folder of streaming must be a folder that exists, got {os.fspath(within)!r}."
-        )
-    folder = Path(tempfile.mkdtemp(prefix="apfex-stream-", dir=within))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def is_stream(source: Any) -> bool:
@@ -71,6 +53,7 @@ def open_stream(source: Any, folder: Path) -> Stream:
     --------
     >>> import pyarrow as pa
     >>> batch = pa.RecordBatch.from_pydict({"age": [20, 30]})
+    >>> from apfex.streams import spool_folder
     >>> with spool_folder() as folder:
     ...     stream = open_stream(iter([batch]), folder)
     ...     [len(frame) for frame in stream.frames(["age"], 100)], stream.columns

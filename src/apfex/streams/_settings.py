@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import final
 
+from apfex.arguments import check_path
+
 
 @final
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class StreamSettings:
 
     def __post_init__(self) -> None:
         """Refuse settings out of range."""
+        if self.folder is not None:
+            check_path("folder of streaming", self.folder)
         for name, least in (("rule_rows", 1_000), ("buffer_rows", 1_000), ("chunk_rows", 100)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or value < least:

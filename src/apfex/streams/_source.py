@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from apfex.arguments import check_path
 from apfex.streams._csv_files import open_csv_files
 from apfex.streams._stream import Stream, frame_of, reading
 
@@ -213,6 +214,7 @@ def paths_of(source: Any) -> list[Path]:
     """
     if isinstance(source, list | tuple):
         return list(dict.fromkeys(path for one in source for path in paths_of(one)))
+    check_path("X", source)
     text = os.fspath(source)
     path = Path(text).expanduser()
     if path.is_dir():
