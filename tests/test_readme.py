@@ -54,9 +54,15 @@ def test_the_loop_and_the_metrics_run_in_order():
     assert run([loop, metrics])["optimizer"].history.n_windows == 5
 
 
-@pytest.mark.parametrize("block", blocks_of("docs/method.md"))
-def test_the_examples_of_the_method_run(block):
-    run([block])
+def test_the_boosted_member_of_the_method_has_a_smaller_gap_than_its_base():
+    (block,) = blocks_of("docs/method.md")
+    names = run([block])
+    rows, member = names["rows"], names["members"].member(0)
+    before, after = (
+        float(names["dp"](model(rows.x)[:, 0], rows.y, names["groups"]))
+        for model in (names["base"], member)
+    )
+    assert after < 0.7 * before, "members of the page are boosted against twice the gap"
 
 
 def test_the_oracle_of_the_criteria_has_the_gap_that_the_page_says(capsys):
@@ -71,8 +77,18 @@ def test_the_example_of_deciding_runs(capsys):
     assert "are decided otherwise" in capsys.readouterr().out
 
 
-def test_the_gate_of_its_page_is_open():
-    run(blocks_of("docs/gate.md"))
+def test_the_gate_of_its_page_is_open_and_shuts_on_decisions_by_group():
+    names = run(blocks_of("docs/gate.md"))
+    held_out, model = names["held_out"], names["model"]
+
+    def result_of(decided):
+        return names["audit"](held_out.y, decided, sensitive_features=held_out.sensitive)
+
+    gaps = result_of(model.predict(held_out.X)).gaps.query("criterion == 'dp'").gap
+    assert gaps.between(0, 0.15).all(), f"the page says that gaps are at most 0.15:\n{gaps}"
+    first = held_out.sensitive.iloc[:, 0]
+    with pytest.raises(AssertionError, match=r"0\.15"):
+        names["assert_gap"](result_of((first == first[0]).astype(int)), max_gap=0.15)
 
 
 def test_no_page_has_python_that_no_test_runs():
