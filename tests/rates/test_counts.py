@@ -155,6 +155,19 @@ def test_scores_are_counted_at_every_threshold():
         assert (merged.counts.rows == 2 * found.counts.rows).all()
 
 
+def test_as_many_scores_as_there_may_be_thresholds_are_all_kept():
+    """Most rows have the lowest score: where scores are drawn evenly, others go missing."""
+    groups = make_groups(people(400))
+    y = np.arange(400) % 2
+    for distinct, is_drawn in ((101, False), (102, True)):
+        score = np.maximum(0.0, np.arange(400) - 400 + distinct)
+        found = count_rows(y, y, groups, score=score).scores
+        assert found is not None
+        assert len(set(score)) == distinct
+        assert set(found.thresholds) <= set(score)
+        assert (len(found.thresholds) < 101) == is_drawn
+
+
 def test_rows_in_no_group_are_left_out_and_counted():
     y, decided, _ = draw(20, 2)
     groups = make_groups(people(20))
