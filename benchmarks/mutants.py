@@ -44,8 +44,6 @@ class Room:
 
 COMPLETED = (0, 1, 5)
 """What pytest returns where all, or not all, or no tests have passed, and not for other reasons."""
-WORKERS = ("optimizer/_workers.py", "optimizer/_shards.py", "objectives/_read_batch.py")
-"""What several workers tell each other: a room of its own."""
 ROOMS = {
     "rates": Room(("rates",), ("rates",)),
     "metrics": Room(("metrics",), ("metrics",)),
@@ -61,15 +59,18 @@ ROOMS = {
     ),
     "optimizer": Room(("optimizer",), ("optimizer",)),
     "workers": Room(
-        WORKERS,
+        ("optimizer/_workers.py", "objectives/_read_batch.py"),
         (
-            "optimizer",
+            "optimizer/test_processes.py",
             "objectives/test_refusals.py",
             "objectives/test_losses.py",
             "distributed/test_equal_steps.py",
             "distributed/test_failures.py",
-            "distributed/test_populations.py",
         ),
+    ),
+    "shards": Room(
+        ("optimizer/_shards.py",),
+        ("distributed/test_equal_steps.py", "distributed/test_failures.py"),
         slow=True,
     ),
     "prices": Room(("models/_prices.py",), ("models/test_prices.py",)),
@@ -85,6 +86,10 @@ ROOMS = {
         ),
     ),
 }
+
+
+SHARED = ("workers", "shards")
+"""What several workers tell each other: rooms of their own, as tests start groups of processes."""
 
 
 def main() -> None:
@@ -175,8 +180,8 @@ class Record:
 def mutants_of_room(room: str) -> list[Mutant]:
     paths = [SOURCE / one for one in ROOMS[room].files]
     files = [file for path in paths for file in (sorted(path.rglob("*.py")) or [path])]
-    own = room == "workers"
-    kept = [file for file in files if own or str(file.relative_to(SOURCE)) not in WORKERS]
+    elsewhere = {name for other in SHARED if other != room for name in ROOMS[other].files}
+    kept = [file for file in files if str(file.relative_to(SOURCE)) not in elsewhere]
     return [mutant for file in kept for mutant in mutants_of(file)]
 
 
