@@ -24,6 +24,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +129,6 @@ class Record:
         self.path, self.seed = path, seed
         known = path is not None and path.exists()
         self.rooms: dict[str, dict[str, Any]] = json.loads(path.read_text()) if known else {}
-        self.mutants = {name: mutants_of_room(name) for name in ROOMS}
 
     def of(self, room: str) -> dict[str, Any]:
         usual = {"seed": self.seed, "mutants": 0, "killed": {}, "survived": {}, "left out": []}
@@ -139,7 +139,7 @@ class Record:
 
     def drop_stale(self, room: str) -> list[str]:
         """Forget, and return, verdicts on code that is no longer there as it was."""
-        now = {one.name: one.code for one in self.mutants[room]}
+        now = {one.name: one.code for one in mutants_of_room(room)}
         known = self.of(room)
         known["mutants"] = len(now)
         stale = []
@@ -155,8 +155,8 @@ class Record:
     def to_do(self, room: str, sample: int, *, survivors: bool) -> list[Mutant]:
         known = self.of(room)
         if survivors:
-            return [one for one in self.mutants[room] if one.name in known["survived"]]
-        drawn = drawn_first(self.mutants[room], self.seed)[:sample]
+            return [one for one in mutants_of_room(room) if one.name in known["survived"]]
+        drawn = drawn_first(mutants_of_room(room), self.seed)[:sample]
         return [one for one in drawn if one.name not in known["killed"] | known["survived"]]
 
     def add(self, room: str, mutant: Mutant, verdict: str) -> None:
@@ -177,6 +177,7 @@ class Record:
             draft.replace(self.path)
 
 
+@cache
 def mutants_of_room(room: str) -> list[Mutant]:
     paths = [SOURCE / one for one in ROOMS[room].files]
     files = [file for path in paths for file in (sorted(path.rglob("*.py")) or [path])]
@@ -253,7 +254,7 @@ class Session:
             print(f"{verdict:8} {took:4.0f} s  {mutant.name}{by}", flush=True)
             self.record.add(room, mutant, verdict)
 
-        return Job(work, 30 + 5 * self.reach[room].time_for(wanted), done)
+        return Job(work, 60 + 3 * self.reach[room].time_for(wanted), done)
 
 
 def units_of(room: str) -> list[str]:

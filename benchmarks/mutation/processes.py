@@ -58,6 +58,7 @@ def run(jobs: Callable[[], Job | None], n: int, until: float) -> bool:
     ``jobs`` is asked for the next whenever there is room; None: there is none now.
     """
     running: dict[int, _Running] = {}
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("Ended; the same command goes on from here."))
     try:
         while time.monotonic() < until:
             while len(running) < n and (job := jobs()) is not None:
@@ -111,6 +112,7 @@ def fork(job: Job, folder: Path) -> int:
     code = 99
     try:
         os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         limit = int(job.seconds) + 1
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(folder / "hypothesis")
