@@ -84,7 +84,7 @@ def test_awkward_rows_get_the_bits_of_xgboost(name, data):
         3e38,
         *np.random.default_rng(1).normal(size=9),
     ]
-    values = np.concatenate([near, np.float32(odd)]).astype(np.float32)
+    values = np.concatenate([near, np.array(ODD)]).astype(np.float32)
     d = few.n_features
     cells = st.lists(st.integers(0, len(values) - 1), min_size=d, max_size=4 * d)
     drawn = data.draw(cells)

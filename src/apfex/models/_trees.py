@@ -246,7 +246,7 @@ class Trees(nn.Module):
     uses the booster, and a prediction at the same time is wrong or fails. A booster predicts with
     one thread, so that a single row does not wait for others; many rows are shared out. An
     ensemble that was read from JSON answers for a few rows without XGBoost, with the same bits
-    (docs/decisions/0020).
+    (docs/decisions/0013-few-rows.md).
 
     Examples
     --------
