@@ -68,6 +68,7 @@ def test_frame_has_a_row_per_step_or_window(trace):
     assert frame["step"].tolist() == (list(range(6)) if trace else [0, 2, 4])
     assert frame["loss0"].tolist() == (list(range(6)) if trace else [0.5, 2.5, 4.5])
     assert frame["choice"].tolist() == ([0, 0, 1, 1, 2, 2] if trace else [0, 1, 2])
+    assert history.n_rows == len(frame)
 
 
 @pytest.mark.parametrize("steps", [0, 3, 4])

@@ -202,6 +202,9 @@ def test_counts_survive_json(c, weighted):
     assert_same(ConfusionCounts.from_dict(json.loads(json.dumps(stored, allow_nan=False))), counts)
     with pytest.raises(ValueError, match="Counts must have shape"):
         ConfusionCounts.from_dict(stored | {"rows": stored["rows"][0]})
+    for favorable in (-1, max(2, len(stored["classes"])), 1.0, True):
+        with pytest.raises(ValueError, match="Counts must name their favorable class"):
+            ConfusionCounts.from_dict(stored | {"favorable": favorable})
     with pytest.raises(ValueError, match="cells must be different and sorted"):
         ConfusionCounts.from_dict(stored | {"cells": stored["cells"][::-1]})
 
