@@ -162,3 +162,13 @@ def test_a_history_keeps_no_graph_and_steps_only_for_a_trace():
     assert not any(part.requires_grad for part in history.state_dict()["sums"].values())
     assert history.state_dict()["steps"] == []
     assert History(1, window=1).losses.dtype == torch.float64
+
+
+def test_a_notebook_shows_the_last_steps_and_a_dash_where_nothing_was_measured():
+    history = History(1, window=1, trace=True)
+    for step in range(9):
+        history.record(record([step + 0.25], norms=torch.ones(1) if step == 8 else None))
+    shown = history._repr_html_()
+    assert [value for value in range(9) if f">{value}.25<" in shown] == [4, 5, 6, 7, 8]
+    assert shown.count(">-<") >= 4
+    assert "nan" not in shown
