@@ -168,6 +168,8 @@ def test_a_notebook_shows_the_last_steps_and_a_dash_where_nothing_was_measured()
     history = History(1, window=1, trace=True)
     for step in range(9):
         history.record(record([step + 0.25], norms=torch.ones(1) if step == 8 else None))
+        if step == 2:
+            assert history._repr_html_().count(".25<") == 3
     shown = history._repr_html_()
     assert [value for value in range(9) if f">{value}.25<" in shown] == [4, 5, 6, 7, 8]
     assert shown.count(">-<") >= 4
