@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -277,6 +278,7 @@ def test_inputs_stay_untouched():
 
 
 def test_rates_of_small_weights_are_rates():
-    for kind in (np.array, torch.tensor):
+    kinds: tuple[Any, ...] = (np.array, torch.tensor)
+    for kind in kinds:
         found = quotient(kind([0.1, 0.0, 3.0]), kind([0.4, 0.0, 4.0]))
         np.testing.assert_allclose(found, [0.25, np.nan, 0.75])
