@@ -161,6 +161,19 @@ def test_scales_mean_leaves_running_statistics(setting):
     assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
 
 
+def test_each_objective_may_have_groups_of_its_own():
+    torch.manual_seed(0)
+    x, y = torch.randn(40, 3), torch.arange(40) % 2
+    model, objectives = nn.Linear(3, 1), [CrossEntropy(), FairnessLoss("dp"), FairnessLoss("dp")]
+    groups = [None, torch.arange(40) % 3, torch.arange(40) // 20]
+    found = empirical_scales(objectives, model, [(x, y, groups)], "per_example_max")
+    for place in (1, 2):
+        alone = [(x, y, groups[place])]
+        (expected,) = empirical_scales([objectives[place]], model, alone, "per_example_max")
+        assert found[place] == expected
+    assert found[1] != found[2]
+
+
 def test_scales_range_and_floor(setting):
     objectives, model, batches = setting
     scales = empirical_scales(objectives, model, batches, "range")

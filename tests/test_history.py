@@ -68,6 +68,7 @@ def test_frame_has_a_row_per_step_or_window(trace):
     assert frame["step"].tolist() == (list(range(6)) if trace else [0, 2, 4])
     assert frame["loss0"].tolist() == (list(range(6)) if trace else [0.5, 2.5, 4.5])
     assert frame["choice"].tolist() == ([0, 0, 1, 1, 2, 2] if trace else [0, 1, 2])
+    assert history.n_rows == len(frame)
 
 
 @pytest.mark.parametrize("steps", [0, 3, 4])
@@ -161,3 +162,15 @@ def test_a_history_keeps_no_graph_and_steps_only_for_a_trace():
     assert not any(part.requires_grad for part in history.state_dict()["sums"].values())
     assert history.state_dict()["steps"] == []
     assert History(1, window=1).losses.dtype == torch.float64
+
+
+def test_a_notebook_shows_the_last_steps_and_a_dash_where_nothing_was_measured():
+    history = History(1, window=1, trace=True)
+    for step in range(9):
+        history.record(record([step + 0.25], norms=torch.ones(1) if step == 8 else None))
+        if step == 2:
+            assert history._repr_html_().count(".25<") == 3
+    shown = history._repr_html_()
+    assert [value for value in range(9) if f">{value}.25<" in shown] == [4, 5, 6, 7, 8]
+    assert shown.count(">-<") >= 4
+    assert "nan" not in shown

@@ -63,9 +63,16 @@ def test_the_loop_and_the_metrics_run_in_order():
 
 def test_the_examples_of_the_method_run(monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "agg")
-    deciding = run_page("docs/method.md")["deciding"]
+    names = run_page("docs/method.md")
+    deciding = names["deciding"]
     assert deciding.loc[60, ["aim", "bound"]].tolist() == [18, 8]
     assert deciding.loc[61:, ["aim", "bound"]].drop_duplicates().to_numpy().tolist() == [[1, 8]]
+    rows, member = names["rows"], names["members"].member(0)
+    before, after = (
+        float(names["dp"](model(rows.x)[:, 0], rows.y, names["groups"]))
+        for model in (names["base"], member)
+    )
+    assert after < 0.7 * before, "members of the page are boosted against twice the gap"
 
 
 def test_the_examples_of_the_criteria_have_the_gaps_that_the_page_says(monkeypatch):
@@ -100,6 +107,16 @@ def test_the_examples_of_the_gate_run_in_order(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = run_page("docs/gate.md")
     names["test_no_group_is_left_behind"]()
+    held_out, model = names["held_out"], names["model"]
+
+    def result_of(decided):
+        return names["audit"](held_out.y, decided, sensitive_features=held_out.sensitive)
+
+    gaps = result_of(model.predict(held_out.X)).gaps.query("criterion == 'dp'").gap
+    assert gaps.between(0, 0.15).all(), f"the page says that gaps are at most 0.15:\n{gaps}"
+    first = held_out.sensitive.iloc[:, 0]
+    with pytest.raises(AssertionError, match=r"0\.15"):
+        names["assert_gap"](result_of((first == first[0]).astype(int)), max_gap=0.15)
 
 
 def test_no_page_has_python_that_no_test_runs():

@@ -16,6 +16,12 @@ def slope(function, x: float) -> float:
     return gradient.item()
 
 
+@pytest.mark.parametrize("step", [tanh_step, ccr_step])
+def test_what_is_no_tensor_is_refused_by_name(step):
+    with pytest.raises(TypeError, match="x must be a tensor, got list"):
+        step([0.5, 1.0])
+
+
 def test_tanh_step_has_the_printed_end_values():
     ends = tanh_step(torch.tensor([0.0, 1.0], dtype=torch.float64))
     assert ends.tolist() == pytest.approx([0.0067, 0.9933], abs=5e-5)

@@ -67,6 +67,7 @@ def outcome(net: nn.Module, optimizer: APFEx) -> Result:
         "weights": history.weights,
         "choices": history.last_choices(99).double(),
         "harmful": history.harmful_share,
+        "norms": history.largest_norms,
         "scales": scales,
     }
 

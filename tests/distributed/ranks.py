@@ -15,6 +15,8 @@ import torch.distributed as dist
 ROOT = Path(__file__).parents[2]
 SECONDS = 240
 """After so long every process of a test is killed, whatever it waits for."""
+SECONDS_AFTER_A_FAILURE = 90
+"""And after so long where one has failed: others hear of it within 30, or wait for nothing."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ def wait(running: Sequence[subprocess.Popen]) -> list[int | None]:
         for process in running:
             try:
                 codes.append(process.wait(max(0.0, deadline - time.monotonic())))
+                if codes[-1]:
+                    deadline = min(deadline, time.monotonic() + SECONDS_AFTER_A_FAILURE)
             except subprocess.TimeoutExpired:
                 codes.append(None)
     finally:

@@ -10,7 +10,13 @@ import torch
 
 from apfex import audit, metrics
 from apfex.front import Criteria, NumericColumns, Scoring
-from apfex.front._candidates import Candidate, SearchResult, evaluate
+from apfex.front._candidates import (
+    Candidate,
+    Evaluation,
+    SearchResult,
+    decisions_of,
+    evaluate,
+)
 from apfex.front._rows import ValidationRows
 from apfex.front._search import _by_volume, make_front
 from apfex.groups import make_groups
@@ -103,6 +109,17 @@ def test_what_cannot_be_estimated_is_nan_not_zero():
     validation = make_validation()
     nobody = torch.zeros(1, 200, dtype=torch.int64)
     assert np.isnan(evaluate(nobody, validation, Criteria.of("ppv"), Scoring()).values[0, 1])
+
+
+def test_a_gap_that_is_not_estimable_counts_as_one():
+    values = np.array([[0.2, 0.1], [0.1, np.nan]])
+    found = Evaluation(torch.zeros(2, 3), values, np.zeros(2, dtype=bool))
+    assert found.losses.tolist() == pytest.approx([0.3, 1.1])
+
+
+def test_a_score_of_zero_is_decided_for_the_first_class_as_by_predict():
+    assert decisions_of(torch.tensor([[-1.0, 0.0, 1.0]])).tolist() == [[0, 0, 1]]
+    assert decisions_of(torch.tensor([[[1.0, 1.0, 0.0]]])).tolist() == [[0]]
 
 
 def candidate(*values, trivial=False, decisions=None, member=0, ranks=None, stays=False):

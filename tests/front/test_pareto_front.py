@@ -75,6 +75,11 @@ def test_lists_and_tensors_of_any_dtype_are_points(dtype):
     assert front.nearest(tensor[2]).values == (0.0, 2.0)
 
 
+def test_points_without_objectives_do_not_dominate_each_other():
+    assert non_dominated(np.zeros((3, 0))).tolist() == [True] * 3
+    assert non_dominated(np.zeros((0, 2))).shape == (0,)
+
+
 def test_dominance_needs_one_strict_improvement():
     assert non_dominated([[0.0, 1.0], [0.0, 2.0]]).tolist() == [True, False]
     assert non_dominated([[0.0, 1.0], [0.0, 1.0]]).all()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import t as student
 from sklearn.metrics import brier_score_loss, f1_score, precision_score, roc_auc_score
 from sklearn.metrics import log_loss as sklearn_log_loss
 
@@ -78,6 +79,16 @@ def test_a_perfect_order_of_few_rows_is_not_certain():
     low, high = read_measures({"auc": roc_auc_score})[0].interval(y, score, None, 0.95)
     assert low < 0.8
     assert high == 1
+
+
+@pytest.mark.parametrize(("n", "parts"), [(200, 20), (9, 9)])
+def test_leaving_out_parts_has_one_degree_of_freedom_less_than_parts(n, parts):
+    y, score, _ = rows(n, 3)
+    decided = (score > 0.3).astype(int)
+    (measure,) = read_measures({"precision": precision_score})
+    halves = [np.diff(one) for one in measure.intervals(y, decided, None, (0.5, 0.99))]
+    expected = student.ppf(0.995, parts - 1) / student.ppf(0.75, parts - 1)
+    assert halves[1] / halves[0] == pytest.approx(expected)
 
 
 def test_what_rows_do_not_tell_is_not_a_number():

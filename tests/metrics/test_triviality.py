@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from apfex.metrics import balanced_accuracy, class_recalls, is_trivial, levelled_down
+from apfex.metrics import (
+    balanced_accuracy,
+    class_recalls,
+    is_trivial,
+    is_trivial_table,
+    levelled_down,
+)
 
 
 def draw(n, c, right, seed=0):
@@ -45,6 +51,24 @@ def test_the_bound_is_two_points_and_the_noise_of_the_rows():
     few, many = (draw(n, 2, 0.02, seed=1) for n in (60, 60_000))
     assert not is_trivial(few[1], few[0], 2)  # so few rows might hide a better model
     assert is_trivial(many[1], many[0], 2)
+
+
+@pytest.mark.parametrize("c", [2, 3])
+def test_counts_of_weighted_rows_tell_the_same_as_the_rows(c):
+    """Near the bound, where it matters by how many rows of a class the noise is told."""
+    found, expected = [], []
+    for seed in range(200):
+        y, decided = draw(300, c, 0.0, seed)
+        decided[:100] = 0  # columns of the table are not as full as its rows
+        weight = torch.from_numpy(np.random.default_rng(seed).exponential(1, 300))
+        rows, sums, squares = (
+            np.bincount(y * c + decided, part, c * c).reshape(c, c)
+            for part in (None, weight, weight**2)
+        )
+        found.append(bool(is_trivial_table(rows, sums, squares)))
+        expected.append(bool(is_trivial(decided, y, c, weight)))
+    assert found == expected
+    assert 0.05 < np.mean(expected) < 0.95
 
 
 def test_a_class_without_weight_is_left_out():

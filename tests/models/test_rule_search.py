@@ -316,6 +316,17 @@ def test_a_rule_model_decides_as_its_rule(c):
         assert (logits.argmax(1) == scores.argmax(1)).all()
 
 
+@pytest.mark.parametrize("c", [2, 3])
+def test_moves_are_added_at_the_label_that_is_decided_for_and_at_others(c):
+    problem = RuleProblem.of(make_predictions(n=20, c=c), ("dp",), [torch.arange(3)])
+    j = len(problem.start)
+    moves = torch.randn(2, j, 3, 2, generator=torch.Generator().manual_seed(0)).double()
+    found = (problem.rules(moves) - problem.start).view(2, j, 3, c)
+    for place, label in itertools.product(range(j), range(c)):
+        is_own = label == (place if c > 2 else 1)
+        torch.testing.assert_close(found[:, place, :, label], moves[:, place, :, int(is_own)])
+
+
 @pytest.mark.parametrize(("c", "groupings"), [(2, 1), (2, 2), (3, 1)])
 def test_gradients_are_those_of_the_losses(c, groupings):
     predictions = make_predictions(n=60, k=4, c=c, seed=2)

@@ -155,6 +155,19 @@ def test_scores_are_counted_at_every_threshold():
         assert (merged.counts.rows == 2 * found.counts.rows).all()
 
 
+def test_as_many_scores_as_there_may_be_thresholds_are_all_kept():
+    """Most rows have the lowest score: where scores are drawn evenly, others go missing."""
+    groups = make_groups(people(400))
+    y = np.arange(400) % 2
+    for distinct, is_drawn in ((101, False), (102, True)):
+        score = np.maximum(0.0, np.arange(400) - 400 + distinct)
+        found = count_rows(y, y, groups, score=score).scores
+        assert found is not None
+        assert len(set(score)) == distinct
+        assert set(found.thresholds) <= set(score)
+        assert (len(found.thresholds) < 101) == is_drawn
+
+
 def test_rows_in_no_group_are_left_out_and_counted():
     y, decided, _ = draw(20, 2)
     groups = make_groups(people(20))
@@ -189,6 +202,9 @@ def test_counts_survive_json(c, weighted):
     assert_same(ConfusionCounts.from_dict(json.loads(json.dumps(stored, allow_nan=False))), counts)
     with pytest.raises(ValueError, match="Counts must have shape"):
         ConfusionCounts.from_dict(stored | {"rows": stored["rows"][0]})
+    for favorable in (-1, max(2, len(stored["classes"])), 1.0, True):
+        with pytest.raises(ValueError, match="Counts must name their favorable class"):
+            ConfusionCounts.from_dict(stored | {"favorable": favorable})
     with pytest.raises(ValueError, match="cells must be different and sorted"):
         ConfusionCounts.from_dict(stored | {"cells": stored["cells"][::-1]})
 

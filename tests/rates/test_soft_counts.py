@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -274,3 +275,10 @@ def test_inputs_stay_untouched():
     copies = s.clone(), y.clone(), codes.clone()
     counted(s, y, codes, torch.ones(2))
     assert all(torch.equal(a, b) for a, b in zip((s, y, codes), copies, strict=True))
+
+
+def test_rates_of_small_weights_are_rates():
+    kinds: tuple[Any, ...] = (np.array, torch.tensor)
+    for kind in kinds:
+        found = quotient(kind([0.1, 0.0, 3.0]), kind([0.4, 0.0, 4.0]))
+        np.testing.assert_allclose(found, [0.25, np.nan, 0.75])

@@ -118,6 +118,14 @@ def test_integers_are_solved_in_the_default_dtype(count):
     assert kkt_residual(gramians[0], torch.tensor([1, 0])) > 1
 
 
+def test_weights_whose_sum_is_not_one_are_no_solution():
+    gramian = torch.eye(2, dtype=torch.float64)
+    best = min_norm(gramian)
+    assert kkt_residual(gramian, best) <= 1
+    for wrong in (0.9 * best, 1.1 * best, torch.zeros(2, dtype=torch.float64)):
+        assert not kkt_residual(gramian, wrong) <= 1
+
+
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (4, 3, 2)])
 def test_what_is_no_square_matrix_is_refused(shape):
     for call in (min_norm, lambda gramian: kkt_residual(gramian, torch.ones(3))):

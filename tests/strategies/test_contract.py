@@ -203,6 +203,18 @@ def test_bad_settings_are_refused(make, message):
         make()
 
 
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: CAGrad(radius="wide"), "radius must be a number"),  # type: ignore[arg-type]
+        (lambda: SmoothTchebycheff(ideal="low"), "ideal must be numbers"),  # type: ignore[arg-type]
+    ],
+)
+def test_settings_of_another_kind_are_refused(make, message):
+    with pytest.raises(TypeError, match=message):
+        make()
+
+
 @pytest.mark.parametrize("name", ["preference", "ideal"])
 @pytest.mark.parametrize("given", [[0.5, 0.5], [1.0], torch.ones(2, 2), torch.tensor(1.0)], ids=str)
 def test_tchebycheff_has_one_number_for_each_loss(name, given):

@@ -8,6 +8,7 @@ from tests.generators import gramian_of
 from tests.strategies.test_contract import history_of
 from torchjd.aggregation import UPGradWeighting
 
+from apfex.history import History, StepRecord
 from apfex.strategies import (
     MGDA,
     AdaptiveWeighting,
@@ -22,6 +23,7 @@ from apfex.strategies import (
     UPGrad,
 )
 from apfex.strategies._sampling import dirichlet, uniforms
+from apfex.strategies._weighting import relative_improvement
 
 
 def first_view(jacobian: torch.Tensor, **more) -> StepView:
@@ -227,3 +229,13 @@ def test_fixed_weights_of_the_wrong_length_are_refused():
     view = StepView.of(torch.eye(2), torch.ones(2))
     with pytest.raises(ValueError, match="for each of the 2 losses, got 3; give 2 numbers"):
         FixedWeights((1, 1, 1)).decide(view)
+
+
+def test_a_loss_that_rises_from_zero_has_not_improved():
+    history = History(2, window=1)
+    for losses in ([0.0, 0.5], [0.1, 0.4]):
+        row = torch.tensor(losses, dtype=torch.float64)
+        history.record(StepRecord(row, row, torch.tensor(0), torch.tensor(1.0)))
+    found = relative_improvement(history)
+    assert found[0] < 0
+    assert found[1] == pytest.approx(0.2)

@@ -35,11 +35,6 @@ class Inputs:
     score: np.ndarray | None  # [n], float64
     repeats: Repeats | None = None
 
-    @property
-    def n_rows(self) -> int:
-        """All rows that these stand for."""
-        return len(self.decided) if self.repeats is None else self.repeats.n_rows
-
     def count(self, favorable: int = 1) -> ConfusionCounts:
         """Count the rows; ``favorable`` is the place of the favorable one of several labels."""
         return count_rows(

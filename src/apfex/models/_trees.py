@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from xgboost import Booster, DMatrix
 
 from apfex.arguments import require_kind, require_numbers, require_whole
+from apfex.models._few_rows import FewRows, few_rows_of
 from apfex.models._rows import TrainingRows
 from apfex.models._tree_arrays import EnsembleArrays, read_ensemble
 from apfex.models._tree_check import read_booster, written_again
@@ -256,7 +257,9 @@ class Trees(nn.Module):
     Several threads may call one ensemble at a time. That holds because a booster is set up once,
     when the module is made or unpickled: ``Booster.set_param`` is safe only while no other thread
     uses the booster, and a prediction at the same time is wrong or fails. A booster predicts with
-    one thread, so that a single row does not wait for others; many rows are shared out.
+    one thread, so that a single row does not wait for others; many rows are shared out. An
+    ensemble that was read from JSON answers for a few rows without XGBoost, with the same bits
+    (docs/decisions/0013-few-rows.md).
 
     Examples
     --------
@@ -271,6 +274,7 @@ class Trees(nn.Module):
         super().__init__()
         require_kind("booster", booster, Booster, "a Booster of XGBoost")
         self.booster = booster
+        self.few_rows: FewRows | None = None
         self._use_one_thread()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -315,6 +319,8 @@ class Trees(nn.Module):
         """Return margins in the type of the inputs; no gradient flows through trees."""
         rows = x if len(x) else x.new_zeros(1, x.shape[1])  # XGBoost needs one
         inputs = np.ascontiguousarray(rows.detach().cpu().numpy(), np.float32)
+        if self.few_rows is not None and self.few_rows.is_faster_for(inputs):
+            return torch.from_numpy(self.few_rows.margins(inputs)[: len(x)]).to(x)
         n_parts = min(torch.get_num_threads(), len(inputs) // _PART)
         if n_parts < 2:
             margins = self._margins(inputs)
@@ -337,7 +343,8 @@ class Trees(nn.Module):
 
         XGBoost never sees the data, but what was checked of them, written again.
         """
-        checked = written_again(read_booster(data))
+        content = read_booster(data)
+        checked = written_again(content)
         booster = xgboost.Booster()
         try:
             booster.load_model(checked)
@@ -346,7 +353,9 @@ class Trees(nn.Module):
             raise ValueError(
                 f"data must be a booster in XGBoost's JSON, got {reason!r}."
             ) from error
-        return Trees(booster)
+        trees = Trees(booster)
+        trees.few_rows = few_rows_of(content, trees._margins)
+        return trees
 
     def to_arrays(self) -> EnsembleArrays:
         """Return the ensemble as plain arrays."""

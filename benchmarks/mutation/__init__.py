@@ -1,0 +1,1 @@
+"""Small changes of the code, and the tests that notice them."""
