@@ -16,10 +16,11 @@ Verdict = Literal["holds", "holds in part", "does not hold", "cannot be told"]
 
 
 def by_counts(counts: dict[str, int]) -> Verdict:
-    """Holds where most are above, does not where more are below than above."""
+    """Holds where most are above, does not where most are below."""
     if counts["above"] > counts["level"] + counts["below"]:
         return "holds"
-    return "does not hold" if counts["below"] > counts["above"] else "cannot be told"
+    most_below = counts["below"] > counts["level"] + counts["above"]
+    return "does not hold" if most_below else "cannot be told"
 
 
 def counted(counts: dict[str, int]) -> str:

@@ -67,7 +67,7 @@ class Study:
         return [value for value in found if value is not None]
 
     def constants(self, dataset: str, method: str, split: str = EVEN, rule: str = "nearest") -> int:
-        """How many runs decide alike for everybody."""
+        """How many runs decide alike for everybody, or no better than if they did."""
         return sum(result_of(run, rule)[1]["constant"] for run in self.runs(dataset, method, split))
 
     def mostly_constant(self, dataset: str, method: str, split: str = EVEN) -> bool:
