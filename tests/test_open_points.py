@@ -89,12 +89,8 @@ def moved(name):
 
 
 def test_what_is_said_of_the_ablations_stands_in_their_table():
-    for name in ("delta-1e-4", "delta-1e-2"):
-        assert max(map(abs, moved(name))) <= 0.03
-    for name in ("beta-1.2", "beta-5"):
-        *four, celeba = moved(name)
-        assert max(map(abs, four)) < 0.015
-        assert celeba == pytest.approx(0.03, abs=0.005)
+    for name in ("delta-1e-4", "delta-1e-2", "beta-1.2", "beta-5"):
+        assert max(map(abs, moved(name))) <= 0.01, f"{name} moves {moved(name)}"
     *_, german, heart, _ = ablation("no-task-share")[1]
     assert (german, heart) == (10, 10)
 

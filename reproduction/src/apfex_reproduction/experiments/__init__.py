@@ -6,6 +6,7 @@ from apfex_reproduction.experiments._course import shortened
 from apfex_reproduction.experiments._figure import draw_figure
 from apfex_reproduction.experiments._grid import Column, Grid, Line
 from apfex_reproduction.experiments._html import to_html
+from apfex_reproduction.experiments._labels import data_name
 from apfex_reproduction.experiments._latex import to_latex
 from apfex_reproduction.experiments._layouts import comparison_grid, runs_grid
 from apfex_reproduction.experiments._markdown import to_markdown
@@ -37,6 +38,7 @@ __all__ = [
     "Sweep",
     "compare_front",
     "comparison_grid",
+    "data_name",
     "draw_differences",
     "draw_figure",
     "draw_trade_offs",

@@ -337,8 +337,8 @@ def _wins(study: Study, rivals: Sequence[tuple[str, str]], name: str) -> Judged:
             won += fairer and not less and not still
     text = (
         "Fairer (in the gap that the rival lowers) without being less accurate or mostly constant "
-        f"in {won} of {total} comparisons with {name} (95% intervals); surely less accurate in {surely_less}, mostly "
-        f"constant in {constant}."
+        f"in {won} of {total} comparisons with {name} (95% intervals); surely less accurate in "
+        f"{surely_less}, mostly constant in {constant}."
     )
     if won == total:
         return "holds", text

@@ -101,8 +101,8 @@ def _collapse(study: Study) -> str:
     ]
     return (
         f"Of our 150 runs of the columns Attr1, Attr2 and Multi, {total[_TWO_GROUPS]} end there, "
-        "or so near that they decide no better than a constant (*constant* in the legend means "
-        f"both); of the 150 runs of the three columns of Inter, {total[_INTER]} (at the last epoch, "
+        "or so near that they decide no better than a constant (*constant*, in the legend, is "
+        f"either); of the 150 runs of the columns of Inter, {total[_INTER]} (at the last epoch, "
         f"{last[0]} and {last[1]}). By column, of ten runs "
         f"each: {'; '.join(parts)}. On MAMO's split, of all six columns, it is {_and(mamo)}. "
         f"M-MAMO (Multi) ends there in {_of_fifty(study, 'mmamo-multi')} of 50 runs with L_DP and "
@@ -251,9 +251,8 @@ def _scales(study: Study) -> str:
         f"{constant['inter+scales-range']} constant runs instead of {constant['inter']} of 50, and "
         f"APFEx (Multi) {constant['multi+scales-range']} instead of {constant['multi']}; with "
         f"min-norm weights alone APFEx (Multi) has {constant['multi+pcp']}. With losses as they "
-        f"are, divided by nothing, APFEx (Inter) has {constant['inter+scales-none']}: it is the "
-        "printed scale that harms, more than any other helps. Division by the range was picked "
-        "out of the ablations after they had been seen. The hypervolume of "
+        f"are, divided by nothing, APFEx (Inter) has {constant['inter+scales-none']}. Division by "
+        "the range was picked out of the ablations after they had been seen. The hypervolume of "
         f"APFEx (Inter) so rescaled, against the form of the tables, lies "
         f"{_both_ways(study, ranged, 'apfex-inter')}; against this library's front it lies "
         f"{_both_ways(study, ranged, 'front')} ({_figures(study, ranged, 'front')})."
@@ -332,5 +331,5 @@ def _named(rows: Sequence[Comparison]) -> str:
     for row in rows:
         gap = "DEO" if row.criterion == "tpr" else "DDP"
         names.setdefault((label_of(row.method), row.dataset), []).append(gap)
-    parts = [f"{n} on {data_name(d)} ({_and(gaps)})" for (n, d), gaps in names.items()]
-    return f"{len(rows)}, {_and(parts)},"
+    parts = [f"{_and(gaps)} of {n} on {data_name(d)}" for (n, d), gaps in names.items()]
+    return f"{len(rows)} ({_and(parts)})"

@@ -21,14 +21,14 @@ from apfex_reproduction.experiments._records import Key
 from apfex_reproduction.experiments._sweep import Sweep
 
 _SECONDS: Mapping[str, Mapping[str, float]] = {
-    "network": {"adult": 4.9, "compas": 2.4, "german": 1.3, "heart": 0.79, "celeba": 5.5},
-    "network, MAMO's split": {"adult": 1.9, "compas": 2.1},
-    "reject option": {"adult": 1.0, "compas": 0.64, "german": 0.61, "heart": 0.62, "celeba": 2.7},
-    "SearchFair": {"adult": 4.2, "compas": 5.2, "german": 0.32, "heart": 0.23, "celeba": 19},
-    "SearchFair, RBF": {"adult": 2.3, "compas": 1.3, "german": 0.27, "heart": 0.14, "celeba": 7.4},
-    "front": {"adult": 10, "compas": 5.1, "german": 3.2, "heart": 2.5, "celeba": 37},
+    "network": {"adult": 1.8, "compas": 0.98, "german": 0.5, "heart": 0.24, "celeba": 2.1},
+    "network, MAMO's split": {"adult": 0.66, "compas": 0.84},
+    "reject option": {"adult": 0.37, "compas": 0.19, "german": 0.17, "heart": 0.17, "celeba": 0.89},
+    "SearchFair": {"adult": 1.5, "compas": 2.0, "german": 0.1, "heart": 0.07, "celeba": 6.3},
+    "SearchFair, RBF": {"adult": 1.2, "compas": 0.78, "german": 0.15, "heart": 0.06, "celeba": 3.1},
+    "front": {"adult": 3.1, "compas": 1.8, "german": 1.0, "heart": 0.81, "celeba": 14},
 }
-"""Processor seconds of one run on one core of an Intel Xeon with sixteen at work: means of the
+"""Processor seconds of one run on one of two cores of an AMD EPYC, both at work: means of the
 committed records, which ``reproduction/tests/test_pages.py`` compares."""
 
 
@@ -84,7 +84,7 @@ def minutes_of(keys: Iterable[Key]) -> float:
     Examples
     --------
     >>> round(minutes_of([("heart", "70/15/15", "plain", seed) for seed in range(60)]), 2)
-    0.79
+    0.24
     """
     return sum(_seconds(dataset, split, method) for dataset, split, method, _ in keys) / 60
 
@@ -102,7 +102,7 @@ def plan_of(parts: Sequence[Part], done: Iterable[Key]) -> Iterator[tuple[str, i
     --------
     >>> name, runs, minutes = next(plan_of(whole_study(("heart",), [0]), []))
     >>> name, runs, round(minutes, 2)
-    ('columns of the tables', 20, 0.23)
+    ('columns of the tables', 20, 0.07)
     """
     seen = set(done)
     for part in parts:
