@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import json
 import re
 from pathlib import Path
 
@@ -93,6 +94,35 @@ def test_what_is_said_of_the_ablations_stands_in_their_table():
         assert max(map(abs, moved(name))) <= 0.01, f"{name} moves {moved(name)}"
     *_, german, heart, _ = ablation("no-task-share")[1]
     assert (german, heart) == (10, 10)
+
+
+def constant_runs(file, method):
+    """How many recorded runs, of all data sets, end in a constant decision."""
+    found = []
+    for path in sorted((ROOT / "reproduction" / "records").glob(f"{file}-*.jsonl")):
+        runs = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        found += [
+            run["results"]["nearest"]["constant"]
+            for run in runs
+            if (run["method"], run["split"]) == (method, "70/15/15")
+        ]
+    assert found, method
+    return sum(found), len(found)
+
+
+def test_which_choices_move_the_constant_runs_is_that_of_the_records():
+    """The page counts none, so that it stays true when runs are made anew; it says which way."""
+    ours, runs = constant_runs("tables", "apfex-inter")
+    names = ("scales-range", "literal-switch", "no-task-share")
+    found = {name: constant_runs("ablations", f"apfex-inter+{name}") for name in names}
+    said = f"of {runs} runs {ours} are constant; {found}"
+    assert {n for _, n in found.values()} == {runs}, said
+    assert found["scales-range"][0] < ours, said
+    assert min(found["literal-switch"][0], found["no-task-share"][0]) > ours, said
+    for name, (count, _) in found.items():
+        assert f"(*{name}*)" in PAGE
+        assert sum(ablation(name)[1]) == count, f"docs/reproduction.md, {name}: {said}"
+    assert not re.findall(r"\d+ of \d+", PAGE)
 
 
 @pytest.mark.parametrize("page", ["../README.md", "method.md", "reproduction.md"])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from apfex.streams import spool_folder
+from apfex.streams import _spool, spool_folder
 
 HOLD = """
 import sys
@@ -83,3 +83,48 @@ def test_a_folder_of_another_user_is_left_alone(tmp_path, monkeypatch):
     with spool_folder(tmp_path):
         pass
     assert (tmp_path / "apfex-stream-abcd0123").exists()
+
+
+MOUNTS = """\
+/dev/sda / ext4 rw 0 0
+tmpfs /tmp tmpfs rw,size=4k 0 0
+/dev/sdb /tmp/disk xfs rw 0 0
+/dev/sdc /over ext4 rw 0 0
+tmpfs /over tmpfs rw 0 0
+tmpfs /with\\040space tmpfs rw 0 0
+broken
+"""
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind"),
+    [
+        ("/", "ext4"),
+        ("/tmp", "tmpfs"),
+        ("/tmp/more/of/it", "tmpfs"),
+        ("/tmp/disk/x", "xfs"),
+        ("/tmpfs", "ext4"),
+        ("/over", "tmpfs"),
+        ("/with space/x", "tmpfs"),
+    ],
+)
+def test_the_innermost_and_last_mount_is_that_of_a_folder(folder, kind):
+    assert _spool.kind_of_mount(MOUNTS, Path(folder)) == kind
+    assert _spool.kind_of_mount("", Path(folder)) is None
+
+
+def test_a_folder_in_memory_is_told_once(tmp_path, monkeypatch):
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"/dev/sda / ext4 rw 0 0\ntmpfs {tmp_path.resolve()} tmpfs rw 0 0\n")
+    monkeypatch.setattr(_spool, "_MOUNTS", mounts)
+    said = r"kept in memory and not on a disk: .*StreamSettings\(folder=.*TMPDIR"
+    with pytest.warns(UserWarning, match=said):
+        use(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        use(tmp_path)
+        mounts.write_text(f"/dev/sda / ext4 rw 0 0\ntmpfs {tmp_path}/other tmpfs rw 0 0\n")
+        _spool._warn_once.cache_clear()
+        use(tmp_path)
+        monkeypatch.setattr(_spool, "_MOUNTS", tmp_path / "none")
+        use(tmp_path)

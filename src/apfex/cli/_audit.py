@@ -120,13 +120,13 @@ def audit(
 ) -> None:
     """Audit any model's decisions: gaps between groups with intervals and verdicts; a gate."""
     given = options.arguments(locals(), "file", "fail_on", "allow_not_estimable", "markdown")
-    from apfex.engines import without_password
+    from apfex.engines import without_secrets
     from apfex.runs import audit_file, check_gates, free_folder, read_rule
 
     screen = Screen(json)
     rules = [read_rule(text) for text in fail_on or ()]
     folder = None if out is None else free_folder(out)
-    screen.aside(f"Reading {printable(without_password(file))} ...")
+    screen.aside(f"Reading {printable(without_secrets(file))} ...")
     run = audit_file(file, **given)
     checked = check_gates(run.audit, rules, allow_not_estimable=allow_not_estimable)
     # before anything is said: who reads it may stop reading

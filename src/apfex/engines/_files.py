@@ -6,28 +6,13 @@ import glob
 from pathlib import Path
 
 from apfex.csv_header import read_header
+from apfex.engines._addresses import is_remote, without_secrets
 from apfex.engines._csv import csv_query, files_sql, listed_sql
 from apfex.plain import listed, nearest
 
 _PARQUET = (".parquet", ".pq")
 _CSV = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz")
-_REMOTE = (
-    "s3://",
-    "s3a://",
-    "gs://",
-    "gcs://",
-    "r2://",
-    "az://",
-    "abfss://",
-    "https://",
-    "http://",
-)
 _HIDDEN = ("_", ".")  # what Spark writes beside its files
-
-
-def is_remote(text: str) -> bool:
-    """Whether it is the URL of files."""
-    return text.lower().startswith(_REMOTE)
 
 
 def is_pattern(text: str) -> bool:
@@ -41,12 +26,12 @@ def find_files(*texts: str) -> tuple[tuple[str, ...], str, str]:
     some_remote = any(map(is_remote, files))
     if some_remote and not all(map(is_remote, files)):
         raise ValueError(
-            f"A list of files must be of URLs or of files of this machine, got {listed(files)}; "
-            "copy the others here."
+            f"A list of files must be of URLs or of files of this machine, got "
+            f"{listed([without_secrets(file) for file in files])}; copy the others here."
         )
     formats = {_format(path) for path in files}
     if len(formats) > 1:
-        said = f"{texts[0]} must match" if len(texts) == 1 else "A list must be of"
+        said = f"{without_secrets(texts[0])} must match" if len(texts) == 1 else "A list must be of"
         raise ValueError(f"{said} files of one form, got Parquet and CSV; narrow it.")
     format = formats.pop()
     if format == "csv":
@@ -101,8 +86,8 @@ def _format(path: str) -> str:
     if name.endswith(_CSV):
         return "csv"
     raise ValueError(
-        f"{path} must end in {listed([*_PARQUET, *_CSV])}, so that its form is known, or be a file "
-        "of DuckDB or SQLite."
+        f"{without_secrets(path)} must end in {listed([*_PARQUET, *_CSV])}, so that its "
+        "form is known, or be a file of DuckDB or SQLite."
     )
 
 

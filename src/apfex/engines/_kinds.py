@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import unquote
 
+from apfex.engines._addresses import without_secrets
 from apfex.engines._csv import files_sql, listed_sql
 from apfex.plain import listed
 
@@ -49,8 +50,8 @@ def check_kinds(
         for name in names:
             if name not in own:
                 raise ValueError(
-                    f"{file} has no column {name!r}, which other files have; it has "
-                    f"{listed(list(own))}. Leave the file out, or write the column."
+                    f"{without_secrets(file)} has no column {name!r}, which other files have; "
+                    f"it has {listed(list(own))}. Leave the file out, or write the column."
                 )
             kind = "numbers" if name in numbers and own[name] in _NUMBERS else own[name]
             if kind == NOTHING:
@@ -61,7 +62,8 @@ def check_kinds(
             elif kind != known:
                 raise ValueError(
                     f"{name} must hold the same kind of values in all files, got {known} in "
-                    f"{where} and {kind} in {file}; write them alike."
+                    f"{without_secrets(where)} and {kind} in {without_secrets(file)}; write them "
+                    "alike."
                 )
     for name in mixed:
         whole = [file for file, own in kinds.items() if own[name] == "whole numbers"]
@@ -79,8 +81,8 @@ def _check_partitions(
         for (value,) in rows_of(f"{query}hive_partitioning=false) LIMIT 3"):
             if told is not None and not _is_same(value, told):
                 raise ValueError(
-                    f"{name} must be in {file} what its folder says, {told}, got {value!r} in the "
-                    "column of that name; rename the folder or the column."
+                    f"{name} must be in {without_secrets(file)} what its folder says, {told}, got "
+                    f"{value!r} in the column of that name; rename the folder or the column."
                 )
 
 

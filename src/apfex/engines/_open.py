@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,9 +10,15 @@ from pathlib import Path
 from typing import Any, final
 
 from apfex.arguments import check_path
+from apfex.engines._addresses import (
+    has_secrets,
+    is_remote,
+    said_without_secrets,
+    without_secrets,
+)
 from apfex.engines._csv import check_headers, typed_values
 from apfex.engines._duckdb import connect_duckdb
-from apfex.engines._files import find_files, is_pattern, is_remote
+from apfex.engines._files import find_files, is_pattern
 from apfex.engines._frames import frame_table
 from apfex.engines._kinds import check_kinds
 from apfex.engines._query import quiet
@@ -32,7 +37,7 @@ class EngineTable:
     Attributes
     ----------
     name : str
-        How messages call it.
+        How messages and records call it: an address without what should stay a secret.
     table : Ibis table
     backend : Ibis backend
         That computes it.
@@ -104,14 +109,18 @@ class EngineTable:
                     return self.backend.raw_sql(self.backend.compile(expression)).toArrow()
                 return self.backend.to_pyarrow(expression)
         except Exception as error:
-            raise _unreadable(self, error) from error
+            raise _unreadable(self, error) from self._cause(error)
 
     def rows_of(self, query: str) -> list[tuple[Any, ...]]:
         """The rows of a query of our own in the embedded engine."""
         try:
             return self.backend.con.execute(query).fetchall()
         except Exception as error:
-            raise _unreadable(self, error) from error
+            raise _unreadable(self, error) from self._cause(error)
+
+    def _cause(self, error: Exception) -> Exception | None:
+        """An engine's error, unless it may name an address with its secrets."""
+        return None if any(map(has_secrets, self.files)) else error
 
     def values(self, column: Any) -> list[Any]:
         """A column that was fetched, as Python's values; cells of CSV as what all of them are."""
@@ -157,8 +166,7 @@ def open_engine_table(source: Any, table: str | None = None) -> EngineTable:
             opened = _open_path(os.fspath(source), table)
         elif _is_list_of_paths(source):
             texts = [os.fspath(one) for one in source]
-            name = texts[0] if len(texts) == 1 else f"{texts[0]} and {len(texts) - 1:,} more"
-            opened = _open_files(name, texts)
+            opened = _open_files(texts)
         elif isinstance(source, ibis.Table):
             opened = EngineTable("the table", source, ibis.get_backend(source))
         else:
@@ -178,7 +186,7 @@ def _open_path(text: str, table: str | None) -> EngineTable:
         return _open_database(text, database, table)
     if "://" in text and not is_remote(text):
         return _open_database(text, "database", table)
-    return _open_files(text, [text])
+    return _open_files([text])
 
 
 def _is_list_of_paths(source: Any) -> bool:
@@ -186,7 +194,9 @@ def _is_list_of_paths(source: Any) -> bool:
     return is_list and all(isinstance(one, str | os.PathLike) for one in source)
 
 
-def _open_files(name: str, texts: Sequence[str]) -> EngineTable:
+def _open_files(texts: Sequence[str]) -> EngineTable:
+    first, others = without_secrets(texts[0]), len(texts) - 1
+    name = f"{first} and {others:,} more" if others else first
     files, format, query = find_files(*texts)
     backend = connect_duckdb()
     opened = EngineTable(name, None, backend, files, format)
@@ -194,7 +204,7 @@ def _open_files(name: str, texts: Sequence[str]) -> EngineTable:
         backend.con.execute(f"CREATE TEMP VIEW {_VIEW} AS {query}")
         found = backend.table(_VIEW)
     except Exception as error:
-        raise _unreadable(opened, error) from error
+        raise _unreadable(opened, error) from opened._cause(error)
     return EngineTable(name, found, backend, files, format, backend.disconnect)
 
 
@@ -215,11 +225,12 @@ def _open_database(text: str, kind: str, table: str | None) -> EngineTable:
             backend = ibis.sqlite.connect(text) if kind == "sqlite" else ibis.connect(text)
         tables = sorted(_tables(backend) if kind == "duckdb" else backend.list_tables())
     except Exception as error:
-        said = _first_line(error).replace(text, without_password(text))
+        said = _first_line(error, text)
         lacks = "missing dependencies" in said
         remedy = f" Install ibis-framework[{text.split(':')[0]}]." if lacks else ""
-        raise ValueError(f"{without_password(text)} cannot be opened: {said}{remedy}") from error
-    text, files = without_password(text), (text,) if kind != "database" else ()
+        shown, cause = without_secrets(text), None if has_secrets(text) else error
+        raise ValueError(f"{shown} cannot be opened: {said}{remedy}") from cause
+    address, text, files = text, without_secrets(text), (text,) if kind != "database" else ()
     if table is None and len(tables) != 1:
         has = f"{len(tables)} tables ({listed(tables)}); name the one that is meant"
         raise ValueError(f"{text} has {has if tables else 'no tables'}.")
@@ -232,19 +243,9 @@ def _open_database(text: str, kind: str, table: str | None) -> EngineTable:
     try:
         chosen_table = backend.table(chosen)
     except Exception as error:  # as of a view that says it is a file
-        raise ValueError(f"{name} cannot be read: {_first_line(error)}") from error
+        cause = None if has_secrets(address) else error
+        raise ValueError(f"{name} cannot be read: {_first_line(error, address)}") from cause
     return EngineTable(name, chosen_table, backend, files, kind, backend.disconnect)
-
-
-def without_password(text: str) -> str:
-    """A URL without name and password, which no message or record should hold.
-
-    Examples
-    --------
-    >>> without_password("postgres://me:secret@host/base")
-    'postgres://host/base'
-    """
-    return re.sub(r"://[^/@]*@", "://", text)
 
 
 def _tables(backend: Any) -> list[str]:
@@ -260,18 +261,20 @@ def _unreadable(opened: EngineTable, error: Exception) -> Exception:
     """What an engine said, in one sentence."""
     if "out of memory" in str(error).lower():
         return MemoryError(
-            f"{opened.name} has more groups than memory: {_first_line(error)} Put numbers into "
-            "bins, or leave a column out."
+            f"{opened.name} has more groups than memory: {_first_line(error, *opened.files)} Put "
+            "numbers into bins, or leave a column out."
         )
     if is_remote(opened.name) and "extension" in str(error):
         return ValueError(
             f"{opened.name} needs an extension of DuckDB that is not installed here: run `INSTALL "
             "httpfs` in DuckDB once, with a network, or copy the files to this machine."
         )
-    said = _first_line(error).rstrip(".")
+    said = _first_line(error, *opened.files).rstrip(".")
     return ValueError(f"{opened.name} cannot be read by {opened.engine}: {said}.")
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: Exception, *addresses: str) -> str:
+    """What an error says first, without the secrets of addresses that it was about."""
     said = (str(error).strip() or type(error).__name__).splitlines()[0]
+    said = said_without_secrets(said, addresses)
     return said[:300] + ("..." if len(said) > 300 else "")

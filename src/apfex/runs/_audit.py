@@ -218,7 +218,7 @@ def audit_file(
     (0.75, ('Without labels: tpr left out.',))
     """
     from apfex.auditing import AuditSettings, audit_rows, check_sums
-    from apfex.engines import without_password
+    from apfex.engines import without_secrets
     from apfex.metrics import read_measures
 
     settings = AuditFileSettings.of(locals())
@@ -243,7 +243,7 @@ def audit_file(
     facts = {**identity, "rows": data.rows, "dropped": data.dropped}
     asked_for = {**settings.to_dict(), "sheet": sheet}
     if settings.source is not None:
-        asked_for["source"] = without_password(settings.source)
+        asked_for["source"] = without_secrets(settings.source)
     record = new_record("audit", asked_for, facts)
     return AuditRun(found, data, record)
 

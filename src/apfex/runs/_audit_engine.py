@@ -256,10 +256,12 @@ def _scores(
 
 
 def _described(opened: EngineTable, settings: AuditFileSettings) -> str:
+    from apfex.engines import without_secrets
+
     form = {"csv": "CSV", "duckdb": "DuckDB", "sqlite": "SQLite"}.get(opened.format)
     form = form or ("Parquet" if opened.format == "parquet" else opened.engine)
     n = len(opened.files)
-    name = Path(opened.files[0]).name if n == 1 else opened.name
+    name = Path(without_secrets(opened.files[0])).name if n == 1 else opened.name
     said = f"{printable(name)} ({f'{n:,} {form} files' if n > 1 else form})"
     if settings.where:
         rules = (f"{column} = {_either(value)}" for column, value in settings.where.items())

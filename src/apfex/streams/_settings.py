@@ -29,7 +29,7 @@ class StreamSettings:
     folder : str, path or None
         Where encoded rows are kept during ``fit``, in a folder of their own that is removed at its
         end, also after an error; the system's folder for temporary files by default. On a disk:
-        a folder in memory (tmpfs) would save nothing.
+        a folder in memory (tmpfs) would save nothing, and there is a warning of it on Linux.
 
     Examples
     --------

@@ -9,6 +9,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 try:
@@ -17,6 +18,8 @@ except ImportError:  # Windows, where nobody can remove a folder of which a file
     fcntl = None
 
 _PREFIX = "apfex-stream-"
+_MOUNTS = Path("/proc/mounts")
+"""What is mounted where, on Linux; nothing of the kind elsewhere."""
 _NAME = re.compile(rf"{_PREFIX}[a-z0-9_]{{8}}", re.ASCII)
 
 
@@ -31,6 +34,7 @@ def spool_folder(within: str | os.PathLike[str] | None = None) -> Iterator[Path]
             f"folder of streaming must be a folder that exists, got {os.fspath(within)!r}."
         )
     parent = Path(tempfile.gettempdir() if within is None else within)
+    _warn_of_memory(parent)
     _clean_up(parent)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
     descriptor = _hold(folder, wait=True)
@@ -43,6 +47,44 @@ def spool_folder(within: str | os.PathLike[str] | None = None) -> Iterator[Path]
         shutil.rmtree(folder, ignore_errors=True)
         if descriptor is not None:
             os.close(descriptor)
+
+
+def kind_of_mount(mounts: str, folder: Path) -> str | None:
+    r"""The kind of file system that a folder is on, by the text of ``/proc/mounts``.
+
+    Of several that are mounted above the folder the innermost counts, of those at one place the
+    last, which covers the others.
+
+    Examples
+    --------
+    >>> mounts = "/dev/sda / ext4 rw 0 0\ntmpfs /tmp tmpfs rw 0 0\n"
+    >>> kind_of_mount(mounts, Path("/tmp/x")), kind_of_mount(mounts, Path("/home"))
+    ('tmpfs', 'ext4')
+    """
+    found, depth = None, 0
+    for line in mounts.splitlines():
+        _, place, kind, *_ = [*line.split(" "), "", "", ""]
+        path = Path(re.sub(r"\\([0-7]{3})", lambda mark: chr(int(mark[1], 8)), place))
+        if kind and folder.is_relative_to(path) and len(path.parts) >= depth:
+            found, depth = kind, len(path.parts)
+    return found
+
+
+def _warn_of_memory(parent: Path) -> None:
+    with suppress(OSError):
+        mounts = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
+        if kind_of_mount(mounts, parent.resolve()) in ("tmpfs", "ramfs"):
+            _warn_once(str(parent))
+
+
+@cache
+def _warn_once(parent: str) -> None:
+    warnings.warn(
+        f"Rows of a stream are kept in memory and not on a disk: {parent!r} is of the kind tmpfs. "
+        "Name a folder on a disk, StreamSettings(folder=...), or set the environment variable "
+        "TMPDIR, which holds for all programs.",
+        stacklevel=5,
+    )
 
 
 def _clean_up(parent: Path) -> None:
