@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from apfex.runs._errors import RunError
-from apfex.streams import full_disk
+from apfex.streams import full_disk, spool_folder
 
 
 @contextmanager
@@ -21,8 +20,8 @@ def stored_frame(frame: Any) -> Iterator[Path]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with tempfile.TemporaryDirectory(prefix="apfex-stream-") as name:
-        folder, rows = Path(name), 0
+    with spool_folder() as folder:
+        rows = 0
         for place in range(frame.npartitions):
             table = pa.Table.from_pandas(frame.partitions[place].compute(), preserve_index=False)
             rows += table.num_rows
