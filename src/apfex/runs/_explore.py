@@ -133,7 +133,7 @@ def explore(
     stream : bool, optional
         Whether Parquet, Arrow or CSV files are read in chunks, so that they need not fit into
         memory. By default patterns and folders are, and files larger than an eighth of the
-        machine's memory.
+        memory of the machine or container.
     out : path, optional
         Folder to write while the run goes on, as ``run.save`` does at its end; if it is stopped
         after the training, the model is kept in ``NAME.incomplete``. Of several workers
