@@ -310,7 +310,7 @@ def _fit(
         message = one.message
         if isinstance(message, NotEstimableWarning) and message.left_out:
             left_out.append(message)
-            warnings.warn(_left_out(message), stacklevel=5)
+            warnings.warn(_left_out(message), stacklevel=6)
         else:
             warnings.warn_explicit(message, one.category, one.filename, one.lineno)
     return clf.set_params(verbose=0), left_out
