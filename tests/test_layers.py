@@ -12,6 +12,8 @@ import apfex
 SOURCE = Path(apfex.__file__).parent
 PLAIN = {
     "arguments",
+    "csv_cells",
+    "csv_dialect",
     "csv_header",
     "extras",
     "markup",

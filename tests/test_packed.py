@@ -8,7 +8,7 @@ import pytest
 from tests.forgeries.mutations import bomb
 
 from apfex.auditing import audit_table
-from apfex.packed import check_gzip, check_zip
+from apfex.packed import check_gzip, check_zip, unpacked_size
 
 
 def test_a_small_file_that_grows_a_thousand_times_is_refused(tmp_path):
@@ -28,6 +28,18 @@ def test_files_that_grow_as_tables_do_are_read(tmp_path):
     path.write_bytes(gzip.compress(b"a,b\n")[:-3])
     with pytest.raises(ValueError, match="cannot be read"):
         check_gzip(path)
+
+
+def test_a_packed_file_tells_what_it_holds(tmp_path):
+    path, rows = tmp_path / "t.csv.gz", b"a,b\n" + b"1,1\n" * 10**5
+    path.write_bytes(gzip.compress(rows))
+    assert unpacked_size(path) == len(rows)
+    path.write_bytes(gzip.compress(rows) + gzip.compress(b"1,1\n"))  # whose end tells of 4 bytes
+    assert unpacked_size(path) == 5 * path.stat().st_size
+    path.write_bytes(b"gz")
+    assert unpacked_size(path) == 2
+    (tmp_path / "t.csv").write_bytes(rows)
+    assert unpacked_size(tmp_path / "t.csv") == len(rows)
 
 
 def test_an_archive_is_refused_by_what_it_says_of_its_parts(tmp_path):

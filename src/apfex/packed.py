@@ -15,7 +15,10 @@ MOST_TIMES = 100
 """By which a packed file may grow; tables and sheets grow some 5 to 30 times."""
 _SPARE = 2**26
 """Bytes that any file may take unpacked."""
-_PART = 2**20
+_PART, _TRAILER = 2**20, 4
+"""Bytes that are unpacked at a time, and those at the end of a gzipped file that tell its size."""
+_USUAL_TIMES = 5
+"""By which tables grow at least, mostly."""
 
 
 def check_gzip(path: str | PathLike[str]) -> None:
@@ -36,6 +39,21 @@ def check_gzip(path: str | PathLike[str]) -> None:
             f"{path} must not grow more than {MOST_TIMES} times when it is unpacked, got one that "
             f"does. If you know who made it, unpack it first (gunzip)."
         )
+
+
+def unpacked_size(path: str | PathLike[str]) -> int:
+    """Bytes of a file, if it is gzipped about those that it has unpacked, without unpacking it.
+
+    Its last four bytes tell them, but not of how many times 4 GiB there are more, nor of parts that
+    were packed before the last one: as much as tables mostly grow is taken for the least.
+    """
+    size = Path(path).stat().st_size
+    if Path(path).suffix.lower() != ".gz" or size < _TRAILER:
+        return size
+    with Path(path).open("rb") as stream:
+        stream.seek(-_TRAILER, io.SEEK_END)
+        told = int.from_bytes(stream.read(_TRAILER), "little")
+    return max(told, _USUAL_TIMES * size)
 
 
 def check_zip(path: str | PathLike[str], data: bytes | None = None) -> None:

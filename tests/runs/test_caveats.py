@@ -59,8 +59,9 @@ def test_groups_that_the_choice_did_not_count_are_told_on_page_and_record():
     frame = people()
     frame.loc[:1, ["sex", "hired"]] = ["other", "rejected"]  # for tpr no row of theirs counts
     given: dict[str, Any] = {**COLUMNS, **TRAINING, "sensitive": "sex", "criteria": "dp,tpr"}
-    with pytest.warns(UserWarning, match="some groups have no rows that count"):
+    with pytest.warns(UserWarning, match="some groups have no rows that count") as caught:
         run = explore(frame, **given, max_gap=1)
+    assert {one.filename for one in caught} == {__file__}
     (caveat,) = [one for one in run.caveats if one.code == "groups_left_out"]
     assert (caveat.level, caveat.data["criterion"]) == ("warning", "tpr")
     assert caveat.data["groups"] == ["sex=other"]

@@ -1,5 +1,7 @@
 """``explore`` of tables that are read in chunks: the same kind of run, and the same refusals."""
 
+import gzip
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -86,6 +88,8 @@ def test_a_dask_frame_makes_the_run_of_the_same_rows(run, table, tmp_path):
     assert points[0] == pytest.approx(points[1], abs=1e-3)
     assert found.data.groups == run.data.groups
     assert (found.data.name, found.data.path) == ("frame", None)
+    with pytest.raises(RunError, match=r"explore \(without stream=False\) and .*fit take it"):
+        explore(dd.from_pandas(table, npartitions=3), **GIVEN, stream=False)
     assert load_run(tmp_path / "run").data.rows == run.data.rows
     with pytest.warns(UserWarning, match="copy_of_label"):
         assert rerun(tmp_path / "run", data=dd.from_pandas(table, npartitions=3)).same
@@ -125,9 +129,20 @@ def test_files_are_read_in_chunks_where_that_is_needed(folder, table, monkeypatc
     assert is_streamed(one, True)
     assert not is_streamed("adult", None)
     assert not is_streamed(table, None)
-    monkeypatch.setattr("apfex.runs._stream_data._memory", lambda: one.stat().st_size * 7)
+    monkeypatch.setattr("apfex.runs._stream_data.usable_memory", lambda: one.stat().st_size * 7)
     assert is_streamed(one, None)
     assert not is_streamed(one, False)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.txt", "t.csv.gz", "t.tsv.gz", "T.CSV.GZ"])
+def test_csv_files_are_large_by_what_they_hold(tmp_path, monkeypatch, name):
+    """Beside the memory of the container, where that is less than the machine's."""
+    content, path = b"a,b\n" + b"1,2\n" * 2_000, tmp_path / name
+    path.write_bytes(gzip.compress(content) if name.lower().endswith(".gz") else content)
+    monkeypatch.setattr("apfex.memory._CGROUPS", ((tmp_path / "max", tmp_path / "used"),))
+    for limit, large in ((8 * len(content) - 8, True), (8 * len(content), False)):
+        (tmp_path / "max").write_text(str(limit))
+        assert is_streamed(path, None) == large
 
 
 @pytest.mark.parametrize(
@@ -137,6 +152,10 @@ def test_files_are_read_in_chunks_where_that_is_needed(folder, table, monkeypatc
         ({"positive": "si"}, "'si' is no value of hired"),
         ({"search": "inprocess"}, "must be auto or postprocess where a table is read in chunks"),
         ({"sensitive": "merit_1", "bins": None}, "merit_1 has more than 200 different values"),
+        (
+            {"sensitive": ["sex", "age"], "bins": {"age": [*range(20, 70)]}},
+            r"makes \d+ groups .* in chunks at most 64 .* \(bins for numbers\).* \(stream=False\)",
+        ),
         ({"favorable": "perhaps"}, "favorable must be one of the two outcomes"),
     ],
 )
@@ -146,9 +165,9 @@ def test_wrong_arguments_are_refused(folder, change, match):
 
 
 def test_other_kinds_of_files_and_frames_are_refused(tmp_path, table):
-    table.to_csv(tmp_path / "people.txt")
-    with pytest.raises(RunError, match="write the others as Parquet first"):
-        explore(tmp_path / "people.txt", **GIVEN, stream=True)
+    table.to_json(tmp_path / "people.json")
+    with pytest.raises(RunError, match=r"got .*people.json; write it as Parquet first"):
+        explore(tmp_path / "people.json", **GIVEN, stream=True)
     with pytest.raises(RunError, match="stream is for files"):
         explore(table, **GIVEN, stream=True)
     with pytest.raises(RunError, match="No file is named like"):

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.people import people
 
 from apfex import explore, make_biased
+from apfex.csv_cells import CellTypes, typed_cells
 from apfex.groups import UnseenGroupWarning
 from apfex.runs import RunError, load_run
-from apfex.runs._cells import CellTypes, typed_cells
 from apfex.runs._streams import open_stream
 from apfex.runs._tables import open_table
 

@@ -68,9 +68,9 @@ def test_what_a_later_block_holds_counts(tmp_path, monkeypatch):
         ("x,y\nmany,1\n", "got text in column 'x' of .*b.csv and whole numbers in .*a.csv"),
         ("x,y\ntrue,1\n", "got true and false in column 'x' of .*b.csv"),
         ("x,z\n1,1\n", r"got .*b.csv beside .*a.csv: missing \['y'\], unknown \['z'\]"),
-        ("x,y\n1,2,3\n", "b.csv cannot be read: CSV parse error: .*Expected 2 columns, got 3"),
+        ("x,y\n1,2,3\n", "b.csv cannot be read as CSV: .*Expected 2 columns, got 3"),
         ("x,x\n1,2\n", "b.csv has two columns named 'x'"),
-        ("", "b.csv must begin with a row of column names"),
+        ("", "b.csv is empty: a row of column names"),
     ],
 )
 def test_files_that_differ_are_named(tmp_path, other, message):
@@ -78,11 +78,12 @@ def test_files_that_differ_are_named(tmp_path, other, message):
         open_stream(write(tmp_path, a="x,y\n1,1\n", b=other), tmp_path)
 
 
-def test_a_folder_of_csv_files_is_one_table(tmp_path):
+def test_a_folder_of_csv_files_is_one_table_and_one_with_others_is_refused(tmp_path):
     write(tmp_path, a="x\n1\n", b="x\n2\n")
     assert rows_of(tmp_path, tmp_path).x.tolist() == [1, 2]
     pd.DataFrame({"x": [7]}).to_parquet(tmp_path / "c.parquet")
-    assert rows_of(tmp_path, tmp_path).x.tolist() == [7]
+    with pytest.raises(ValueError, match=r"must be of one form, got .*a.csv and .*c.parquet"):
+        open_stream(tmp_path, tmp_path)
 
 
 def test_memory_is_that_of_some_blocks(tmp_path, monkeypatch):

@@ -1,128 +1,33 @@
-"""CSV files: how one is written (encoding, separator, decimal mark), and reading its columns."""
+"""CSV files of a run: what is wrong with one is told with the argument that would help."""
 
 from __future__ import annotations
 
 import codecs
-import csv
-import gzip
-import re
-import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING
 
-from apfex.csv_header import NO_VALUE, separator_of
-from apfex.packed import check_gzip
+from apfex import csv_dialect
+from apfex.csv_dialect import Dialect, EncodingError, csv_options, reading_csv
+from apfex.csv_header import NO_VALUE
 from apfex.runs._errors import RunError, hint
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
-_SAMPLE = 200
-_BLOCK = 1 << 22
-"""Bytes that are read at a time where a file is read in parts."""
-_COMMA, _DOT = re.compile(r"-?\d+,\d+"), re.compile(r"-?\d+\.\d+")
-
-
-@final
-@dataclass(frozen=True)
-class Dialect:
-    """What must be known to read the file; the rest of the file is taken to be alike.
-
-    A column without a name, as an index that was written, is called by its number.
-    """
-
-    encoding: str
-    separator: str
-    decimal: str
-    columns: tuple[str, ...]
-
-    def describe(self) -> str:
-        """In words, where it is not the usual form."""
-        words = [] if self.encoding.startswith("utf-8") else [self.encoding.upper()]
-        if self.separator != ",":
-            words.append(f"separator {'tab' if self.separator == chr(9) else self.separator}")
-        if self.decimal != ".":
-            words.append("decimal comma")
-        return ", ".join(["CSV", *words])
-
 
 def read_dialect(path: Path, encoding: str | None) -> Dialect:
-    """Look at the first rows; nothing is guessed that is not certain or told."""
-    if path.suffix == ".gz":
-        _check_packed(path)
-    encoding = _check(encoding) if encoding else _marked(path)
-    with _open_text(path, encoding) as stream:
-        head = list(islice(stream, _SAMPLE))
-    if not "".join(head).strip():
-        raise RunError(f"{path} is empty: a row of column names and rows below it are needed.")
-    if not head[0].strip():
-        raise RunError(f"{path} begins with an empty line; the column names must come first.")
-    if "\0" in head[0]:
-        raise RunError(
-            f"{path} is not plain text; if it is UTF-16 without a mark, say so: {hint('encoding')}",
-            encoding="utf-16-le",
-        )
-    try:
-        separator = separator_of(head[0])
-        rows = list(csv.reader(head, delimiter=separator))
-    except csv.Error as error:
-        raise RunError(
-            f"{path} has a row that is no CSV ({error}); a quote that is never closed makes one "
-            "cell of many rows."
-        ) from error
-    columns = (name or f"column {place}" for place, name in enumerate(rows[0], start=1))
-    return Dialect(encoding, separator, _decimal(rows, separator), tuple(columns))
-
-
-def _check_packed(path: Path) -> None:
-    try:
-        check_gzip(path)
-    except ValueError as error:
-        raise RunError(str(error), found=path) from error
-
-
-@contextmanager
-def _open_text(path: Path, encoding: str) -> Iterator[IO[str]]:
-    """The file as text, unpacked if it is gzipped; an error says what to do about it."""
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding=encoding, newline="") as stream:
-        try:
-            yield stream
-        except (UnicodeError, EOFError, OSError, zlib.error) as error:
-            raise _unreadable(path, encoding, error) from error
-
-
-def _count_quotes(path: Path, encoding: str) -> int:
-    """Read the whole file, so that bytes that do not decode are found, too."""
-    with _open_text(path, encoding) as stream:
-        return sum(part.count('"') for part in iter(lambda: stream.read(1 << 20), ""))
+    """How a file is written; ``encoding`` is as a user gave it."""
+    known = check_encoding(encoding)
+    with told_as_run_errors():
+        return csv_dialect.read_dialect(path, known)
 
 
 def check_quotes(path: Path, dialect: Dialect) -> None:
-    """Refuse a quote that is never closed: all rows after it would be one cell.
-
-    An odd number of quotes says that there may be one; the rows are then looked at one by one.
-    """
-    if _count_quotes(path, dialect.encoding) % 2 == 0:
-        return
-    with _open_text(path, dialect.encoding) as stream:
-        try:
-            for _ in csv.reader(stream, delimiter=dialect.separator, strict=True):
-                pass
-        except csv.Error as error:
-            if "unexpected end of data" in str(error) or "field limit" in str(error):
-                raise RunError(f"{path} has a quote that is never closed.") from error
+    """Refuse a quote that is never closed: all rows after it would be one cell."""
+    with told_as_run_errors():
+        csv_dialect.check_quotes(path, dialect)
 
 
 def read_csv(
@@ -140,109 +45,53 @@ def read_csv(
 
     check_quotes(path, dialect)
     types = {name: pa.string() for name in columns if name in text}
-    table = _parse_csv(path, dialect, columns, types, NO_VALUE)
-    dates = {f.name: pa.string() for f in table.schema if pa.types.is_temporal(f.type)}
-    if dates:  # as they stand, not as some calendar reads them
-        table = _parse_csv(path, dialect, columns, types | dates, NO_VALUE)
-    if any(pa.types.is_binary(field.type) for field in table.schema):
-        raise _unreadable(path, dialect.encoding, UnicodeError())
+    with told_as_run_errors():
+        table = _parse_csv(path, dialect, columns, types)
+        dates = {f.name: pa.string() for f in table.schema if pa.types.is_temporal(f.type)}
+        if dates:  # as they stand, not as some calendar reads them
+            table = _parse_csv(path, dialect, columns, types | dates)
+        if any(pa.types.is_binary(field.type) for field in table.schema):
+            raise EncodingError(path, dialect.encoding, "cp1252")
     return table
 
 
 def stream_csv(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
     """All cells as they stand, as text, some rows at a time: memory does not grow with the file."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    with _open_text(path, dialect.encoding) as stream:
-        if len(list(islice(stream, 2))) < 2:  # names alone, which Arrow cannot read without an end
-            return
-    types = dict.fromkeys(dialect.columns, pa.string())
-    options = _csv_options(dialect, dialect.columns, types, (), block_size=_BLOCK)
-    with _reading_csv(path, dialect):
-        yield from csv.open_csv(str(path), *options)
+    with told_as_run_errors():
+        yield from csv_dialect.stream_csv(path, dialect)
 
 
 def _parse_csv(
-    path: Path,
-    dialect: Dialect,
-    columns: Sequence[str],
-    types: Mapping[str, pa.DataType],
-    missing: Sequence[str],
+    path: Path, dialect: Dialect, columns: Sequence[str], types: Mapping[str, pa.DataType]
 ) -> pa.Table:
     from pyarrow import csv
 
-    with _reading_csv(path, dialect):
-        return csv.read_csv(str(path), *_csv_options(dialect, columns, types, missing))
-
-
-def _csv_options(
-    dialect: Dialect,
-    columns: Sequence[str],
-    types: Mapping[str, pa.DataType],
-    missing: Sequence[str],
-    block_size: int | None = None,
-) -> tuple[Any, Any, Any]:
-    from pyarrow import csv
-
-    return (
-        csv.ReadOptions(
-            column_names=list(dialect.columns),
-            skip_rows_after_names=1,
-            encoding="utf8" if dialect.encoding.startswith("utf-8") else dialect.encoding,
-            block_size=block_size,
-        ),
-        csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
-        csv.ConvertOptions(
-            include_columns=list(columns),
-            column_types=dict(types),
-            null_values=list(missing),
-            strings_can_be_null=bool(missing),
-            decimal_point=dialect.decimal,
-        ),
-    )
+    with reading_csv(path, dialect):
+        return csv.read_csv(str(path), *csv_options(dialect, columns, types, NO_VALUE))
 
 
 @contextmanager
-def _reading_csv(path: Path, dialect: Dialect) -> Iterator[None]:
-    import pyarrow as pa
-
+def told_as_run_errors() -> Iterator[None]:
+    """What is wrong with a file, with the argument that would help."""
     try:
         yield
-    except UnicodeError as error:
-        raise _unreadable(path, dialect.encoding, error) from error
-    except (pa.ArrowInvalid, OSError) as error:
-        raise RunError(f"{path} cannot be read as CSV: {first_line(error)}.") from error
+    except EncodingError as error:
+        name = hint("encoding")
+        said = f"{error.path} is not {error.encoding} text; name its encoding, for instance {name}"
+        said += " (Windows) or latin-1, or save it as UTF-8."
+        if error.likely == "utf-16-le":
+            said = f"{error.path} is not plain text; if it is UTF-16 without a mark, say so: {name}"
+        raise RunError(said, encoding=error.likely, found=error.encoding) from error
+    except RunError:
+        raise
+    except ValueError as error:
+        raise RunError(str(error)) from error
 
 
-def first_line(error: Exception) -> str:
-    """What a library said, if it said much."""
-    said = str(error).splitlines()[0].removeprefix("CSV parse error: ")
-    return said[:120] + ("..." if len(said) > 120 else "")
-
-
-def _unreadable(path: Path, encoding: str, error: Exception) -> RunError:
-    """What to do about a file that does not decode."""
-    if not isinstance(error, UnicodeError):
-        return RunError(f"{path} cannot be read: {error}.")
-    return RunError(
-        f"{path} is not {encoding.upper().removesuffix('-SIG')} text; name its encoding, for "
-        f"instance {hint('encoding')} (Windows) or latin-1, or save it as UTF-8.",
-        encoding="cp1252",
-        found=encoding.upper().removesuffix("-SIG"),
-    )
-
-
-def _marked(path: Path) -> str:
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-        try:
-            start = stream.read(4)
-        except (OSError, EOFError, zlib.error) as error:
-            raise RunError(f"{path} cannot be read: {error}.") from error
-    return next((name for mark, name in _MARKS.items() if start.startswith(mark)), "utf-8")
-
-
-def _check(encoding: str) -> str:
+def check_encoding(encoding: str | None) -> str | None:
+    """The name that Python has for an encoding; None where none is told."""
+    if not encoding:
+        return None
     try:
         return codecs.lookup(encoding).name
     except (LookupError, ValueError) as error:
@@ -251,12 +100,3 @@ def _check(encoding: str) -> str:
             f"utf-16, got '{encoding}'.",
             found=encoding,
         ) from error
-
-
-def _decimal(rows: Sequence[Sequence[str]], separator: str) -> str:
-    """A comma where numbers have one; it needs another separator."""
-    if separator == ",":
-        return "."
-    cells = [cell.strip() for row in rows[1:] for cell in row]
-    commas, dots = (sum(1 for c in cells if form.fullmatch(c)) for form in (_COMMA, _DOT))
-    return "," if commas > dots else "."

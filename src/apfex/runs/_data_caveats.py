@@ -90,7 +90,7 @@ def warn_of_data(data: RunData, words: Sequence[str]) -> None:
             continue
         said = f"{one.text} {one.remedy}: {hint('drop')}"
         warning = RunWarning(said, drop=list(one.drop[:_MOST_NAMED]), found=one.found)
-        warnings.warn(warning, stacklevel=4)
+        warnings.warn(warning, stacklevel=5)
 
 
 def _findings(data: RunData, words: Sequence[str]) -> Iterator[_Finding]:

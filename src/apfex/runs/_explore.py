@@ -133,7 +133,7 @@ def explore(
     stream : bool, optional
         Whether Parquet, Arrow or CSV files are read in chunks, so that they need not fit into
         memory. By default patterns and folders are, and files larger than an eighth of the
-        machine's memory.
+        memory of the machine or container.
     out : path, optional
         Folder to write while the run goes on, as ``run.save`` does at its end; if it is stopped
         after the training, the model is kept in ``NAME.incomplete``. Of several workers
@@ -310,7 +310,7 @@ def _fit(
         message = one.message
         if isinstance(message, NotEstimableWarning) and message.left_out:
             left_out.append(message)
-            warnings.warn(_left_out(message), stacklevel=5)
+            warnings.warn(_left_out(message), stacklevel=6)
         else:
             warnings.warn_explicit(message, one.category, one.filename, one.lineno)
     return clf.set_params(verbose=0), left_out

@@ -18,7 +18,7 @@ from apfex.runs._columns import (
     read_groups,
     with_days,
 )
-from apfex.runs._data import MOST_LEVELS, check_group_count
+from apfex.runs._data import MOST_LEVELS
 from apfex.runs._dates import is_date
 from apfex.runs._errors import RunError, hint, named
 from apfex.runs._labels import MISSING, read_outcomes
@@ -144,7 +144,6 @@ class PreparedStream:
     def _set_groups(
         self, known: Sequence[tuple[Any, ...]], cells: Mapping[Any, int], by_word: Mapping[Any, int]
     ) -> None:
-
         import pandas as pd
 
         from apfex.groups import make_groups
@@ -162,7 +161,7 @@ class PreparedStream:
         counts = np.bincount(groups.codes * 2 + labels, rows, size).astype(np.int64)
         self.counts: np.ndarray = counts.reshape(-1, 2)
         self.groups = groups.take(np.arange(0))
-        check_group_count(len(groups))
+        _check_group_count(len(groups))
 
     def _check_levels(self, cells: Mapping[tuple[Any, ...], int]) -> None:
         for place, name in enumerate(self.sensitive):
@@ -173,6 +172,21 @@ class PreparedStream:
                     "Does it name single rows? Put values together, or take another column.",
                     found=levels,
                 )
+
+
+def _check_group_count(found: int) -> None:
+    """Refuse more groups than a fit knows whose rows are read in chunks."""
+    from apfex.front import MOST_CELLS
+
+    if found > MOST_CELLS:
+        raise RunError(
+            f"{hint('sensitive')} makes {found:,} groups where its columns are combined; of a "
+            f"table that is read in chunks at most {MOST_CELLS} are known: name fewer columns, put "
+            f"values together ({hint('bins')} for numbers), or read a file that fits into memory "
+            f"at once ({hint('stream')}).",
+            found=found,
+            stream=False,
+        )
 
 
 class _Lookup:

@@ -13,23 +13,27 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from apfex.memory import usable_memory
+from apfex.packed import unpacked_size
 from apfex.plain import printable
 from apfex.runs._columns import GroupCounts
+from apfex.runs._csv import check_encoding, told_as_run_errors
 from apfex.runs._data import RunData, classes_of, favorable_of
 from apfex.runs._data_checks import find_identifiers, find_leaks, find_proxies
 from apfex.runs._dates import is_unclear_date
 from apfex.runs._errors import RunError, hint, path_of
 from apfex.runs._prepared_stream import LABEL, STRATUM, WEIGHT, PreparedStream
 from apfex.runs._settings import ExploreSettings
+from apfex.runs._tables import ENDINGS
 from apfex.streams import Stream, StreamSettings, open_files, paths_of
 
 if TYPE_CHECKING:
     from apfex.estimator import APFExClassifier
     from apfex.report import MeasuredFront
 
-_ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".csv", ".tsv")
+_ENDINGS = tuple(ending for ending, form in ENDINGS.items() if form != "excel")
 _SHARE_OF_MEMORY = 8
-"""A file larger than one over this of the machine's memory is read in chunks."""
+"""A file larger than one over this of the memory of machine or container is read in chunks."""
 _TEST_ROWS = 1_000_000
 """Most test rows of a table that is read in chunks."""
 
@@ -45,15 +49,8 @@ def is_streamed(source: Any, stream: bool | None) -> bool:
         return stream
     if path.is_dir() or (glob.has_magic(str(source)) and not path.exists()):
         return True
-    is_stored = path.suffix.lower() in _ENDINGS and path.is_file()
-    return is_stored and path.stat().st_size > _memory() / _SHARE_OF_MEMORY
-
-
-def _memory() -> float:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # as on Windows
-        return float("inf")
+    is_stored = path.name.lower().endswith(_ENDINGS) and path.is_file()
+    return is_stored and unpacked_size(path) > usable_memory() / _SHARE_OF_MEMORY
 
 
 @final
@@ -154,10 +151,14 @@ def read_streamed(settings: ExploreSettings, stored: Path | None = None) -> Stre
             found=settings.search,
             stream=False,
         )
+    if settings.sheet is not None:
+        said = f"{hint('sheet')} is for Excel files, got '{settings.sheet}'."
+        raise RunError(said, found=settings.sheet)
     try:
-        stream = open_files(source)
-    except (OSError, ValueError, TypeError) as error:
-        raise RunError(printable(str(error))) from error
+        with told_as_run_errors():
+            stream = open_files(source, check_encoding(settings.encoding))
+    except (OSError, TypeError) as error:
+        raise RunError(str(error)) from error
     prepared = PreparedStream(stream, settings)
     n, base = int(prepared.counts.sum()), prepared.counts.sum(0) / prepared.counts.sum()
     share = min(settings.test_fraction, _TEST_ROWS / n)

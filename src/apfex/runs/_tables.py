@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, final
 
 from apfex.clusters import is_dask_frame
+from apfex.csv_dialect import Dialect, first_line
 from apfex.memory import usable_memory
 from apfex.plain import printable
-from apfex.runs._csv import Dialect, first_line, read_csv, read_dialect
+from apfex.runs._csv import read_csv, read_dialect
 from apfex.runs._errors import RunError, hint, nearest, path_of, unknown
 from apfex.runs._excel import read_sheet
 
@@ -196,9 +197,11 @@ def _open_frame(frame: Any) -> Table:
 
     if is_dask_frame(frame):
         raise RunError(
-            "A run reads a file or a frame in memory, got a Dask DataFrame: APFExClassifier.fit "
-            "takes it as it is, and its compute() brings it into memory.",
+            "A file or a frame in memory is needed here, got a Dask DataFrame: explore (without "
+            f"{hint('stream')}) and APFExClassifier.fit take it as it is, and its compute() brings "
+            "it into memory.",
             found="a Dask DataFrame",
+            stream=False,
         )
     if hasattr(frame, "to_arrow"):
         rows = frame.to_arrow()

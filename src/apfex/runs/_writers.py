@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Protocol, TextIO, final
 
 import numpy as np
 
-from apfex.runs._cells import typed_cells
+from apfex.csv_cells import typed_cells
+from apfex.runs._csv import told_as_run_errors
 from apfex.runs._tables import format_of
 
 if TYPE_CHECKING:
@@ -129,7 +130,8 @@ class StoredWriter:
         import pyarrow as pa
 
         if self._decimal is not None:
-            rows = typed_cells(rows, self._own, self._decimal)
+            with told_as_run_errors():
+                rows = typed_cells(rows, self._own, self._decimal)
         columns = [*rows.columns, *(pa.array(column) for column in added.values())]
         parts = zip(columns, self._schema.types, strict=True)
         columns = [c if c.type == type else c.cast(type) for c, type in parts]

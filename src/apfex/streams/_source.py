@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc"}
 _FORMATS[".ipc"] = "ipc"
-_CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_CSV = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz")
 _BUFFER = 2**16
 """Bytes of a column that are read at a time, however long a row group is."""
 _HIDDEN = (".", "_")
@@ -65,8 +65,11 @@ def is_path(source: Any) -> bool:
     return is_list and all(isinstance(one, str | os.PathLike) for one in source)
 
 
-def open_files(source: Any) -> Stream:
-    """Open Parquet, Arrow or CSV files: a path, a folder, a pattern, or a list of paths."""
+def open_files(source: Any, encoding: str | None = None) -> Stream:
+    """Open Parquet, Arrow or CSV files: a path, a folder, a pattern, or a list of paths.
+
+    ``encoding`` is that of CSV files; by default what their marks say, or UTF-8.
+    """
     import pyarrow as pa
     import pyarrow.dataset as ds
 
@@ -74,7 +77,7 @@ def open_files(source: Any) -> Stream:
     form = _format_of(paths)
     name = str(source) if len(paths) != 1 else str(paths[0])
     if form == "csv":
-        return open_csv_files(paths, name)
+        return open_csv_files(paths, name, encoding)
     partitions = {}
     if isinstance(source, str | os.PathLike) and paths != [Path(source).expanduser()]:
         base = str(_base_of(Path(source).expanduser()))
@@ -220,8 +223,7 @@ def paths_of(source: Any) -> list[Path]:
     if path.is_dir():
         every = [p for p in sorted(path.rglob("*")) if p.is_file()]
         every = [p for p in every if not _is_hidden(p.relative_to(path))]
-        found = [p for p in every if p.suffix.lower() in _FORMATS]
-        found = found or [p for p in every if _is_csv(p)]
+        found = [p for p in every if _is_csv(p) or p.suffix.lower() in _FORMATS]
         if not found:
             raise FileNotFoundError(f"The folder {path} has no files that end in {_endings()}.")
         return found
@@ -252,15 +254,23 @@ def _is_csv(path: Path) -> bool:
 
 
 def _format_of(paths: Sequence[Path]) -> str:
-    found = {
-        "csv" if _is_csv(path) else _FORMATS.get(path.suffix.lower(), path.suffix) for path in paths
+    forms = {
+        path: "csv" if _is_csv(path) else _FORMATS.get(path.suffix.lower(), "") for path in paths
     }
-    if len(found) > 1 or not found <= {"csv", *_FORMATS.values()}:
+    first, form = next(iter(forms.items()))
+    unknown = next((path for path, one in forms.items() if not one), None)
+    if unknown is not None:
         raise ValueError(
-            f"A stream must be of files that all end in one of {_endings()}, got {sorted(found)}; "
-            "write the others as Parquet first."
+            f"A stream must be of files that end in one of {_endings()}, got {unknown}; write it "
+            "as Parquet first."
         )
-    return found.pop()
+    other = next((path for path, one in forms.items() if one != form), None)
+    if other is not None:
+        raise ValueError(
+            f"Files that are read as one table must be of one form, got {first} and {other}; name "
+            f"those that are meant, as in {first.parent / f'*{first.suffix}'}."
+        )
+    return form
 
 
 def _endings() -> str:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, final
 
 from apfex.csv_header import NO_VALUE
-from apfex.runs._errors import RunError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+__all__: list[str] = []
 
 _YES, _NO = ("1", "true", "True", "TRUE"), ("0", "false", "False", "FALSE")
 
@@ -45,6 +46,11 @@ class CellTypes:
     columns : sequence of str
     decimal : str
 
+    Attributes
+    ----------
+    with_gaps : set of str
+        Columns of which some cells are missing; of text they are not looked for.
+
     Examples
     --------
     >>> import pyarrow as pa
@@ -61,12 +67,16 @@ class CellTypes:
         types = (pa.null(), pa.int64(), pa.bool_(), pa.float64())
         self._possible = {name: list(types) for name in columns}
         self._decimal = decimal
+        self.with_gaps: set[str] = set()
 
     def see(self, cells: pa.Table) -> None:
         """Rule out what the cells of one more part are not."""
         for name, possible in self._possible.items():
             if possible:
-                known = _without_missing(cells[name]).drop_null()
+                known = _without_missing(cells[name])
+                if known.null_count:
+                    self.with_gaps.add(name)
+                known = known.drop_null()
                 kept = [t for t in possible if _cast(known, t, self._decimal) is not None]
                 self._possible[name] = kept
 
@@ -86,7 +96,7 @@ def typed_cells(cells: pa.Table, schema: pa.Schema, decimal: str) -> pa.Table:
         known = _without_missing(cells[field.name])
         found = _cast(known, field.type, decimal)
         if found is None:  # though all parts were seen before
-            raise RunError(
+            raise ValueError(
                 f"{field.name} held {field.type} when its types were looked at, and now does not: "
                 "somebody writes to the files that are read; wait for the end of it."
             )
