@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc"}
 _FORMATS[".ipc"] = "ipc"
 _CSV = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz")
+_WHOLE = re.compile(r"-?[0-9]{1,9}")
 _BUFFER = 2**16
 """Bytes of a column that are read at a time, however long a row group is."""
 _HIDDEN = (".", "_")
@@ -79,10 +81,11 @@ def open_files(source: Any, encoding: str | None = None) -> Stream:
     if form == "csv":
         return open_csv_files(paths, name, encoding)
     partitions = {}
-    if isinstance(source, str | os.PathLike) and paths != [Path(source).expanduser()]:
-        base = str(_base_of(Path(source).expanduser()))
-        partitions = {"partitioning": "hive", "partition_base_dir": base}
     try:
+        if isinstance(source, str | os.PathLike) and paths != [Path(source).expanduser()]:
+            base = _base_of(Path(source).expanduser())
+            told = _partitions(paths, base, ds.dataset(str(paths[0]), format=form).schema)
+            partitions = {"partitioning": told, "partition_base_dir": str(base)}
         dataset = ds.dataset([str(path) for path in paths], format=form, **partitions)
     except (pa.ArrowException, OSError, ValueError, LookupError, MemoryError) as error:
         said = next(iter(str(error).splitlines()), "")
@@ -243,6 +246,32 @@ def _base_of(path: Path) -> Path:
     while not path.is_dir() and path != path.parent:
         path = path.parent
     return path
+
+
+def _partitions(paths: Sequence[Path], base: Path, stored: pa.Schema) -> Any:
+    """How folders named ``name=value`` are read: as pyarrow infers, or as files store the column.
+
+    A type that differs from that of the files would be an error of pyarrow.
+    """
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    values: dict[str, set[str]] = {}
+    for path in paths:
+        for name, sign, value in (
+            part.partition("=") for part in path.relative_to(base).parts[:-1]
+        ):
+            if sign:
+                values.setdefault(name, set()).add(value)
+    if not set(values) & set(stored.names):
+        return "hive"
+    fields = []
+    for name, found in values.items():
+        type_ = pa.int32() if all(map(_WHOLE.fullmatch, found)) else pa.string()
+        if name in stored.names:
+            type_ = without_dictionaries(pa.schema([stored.field(name)])).types[0]
+        fields.append(pa.field(name, type_))
+    return ds.partitioning(pa.schema(fields), flavor="hive")
 
 
 def _is_hidden(path: Path) -> bool:
