@@ -14,6 +14,7 @@ PLAIN = {
     "arguments",
     "csv_header",
     "extras",
+    "held",
     "markup",
     "memory",
     "packed",

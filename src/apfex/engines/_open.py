@@ -188,14 +188,16 @@ def _is_list_of_paths(source: Any) -> bool:
 
 def _open_files(name: str, texts: Sequence[str]) -> EngineTable:
     files, format, query = find_files(*texts)
-    backend = connect_duckdb()
+    backend, close = connect_duckdb()
     opened = EngineTable(name, None, backend, files, format)
     try:
         backend.con.execute(f"CREATE TEMP VIEW {_VIEW} AS {query}")
         found = backend.table(_VIEW)
     except Exception as error:
-        raise _unreadable(opened, error) from error
-    return EngineTable(name, found, backend, files, format, backend.disconnect)
+        told = _unreadable(opened, error)
+        close()
+        raise told from error
+    return EngineTable(name, found, backend, files, format, close)
 
 
 def _database(path: Path) -> str | None:
@@ -210,9 +212,10 @@ def _open_database(text: str, kind: str, table: str | None) -> EngineTable:
 
     try:
         if kind == "duckdb":
-            backend = connect_duckdb(text)
+            backend, close = connect_duckdb(text)
         else:
             backend = ibis.sqlite.connect(text) if kind == "sqlite" else ibis.connect(text)
+            close = backend.disconnect
         tables = sorted(_tables(backend) if kind == "duckdb" else backend.list_tables())
     except Exception as error:
         said = _first_line(error).replace(text, without_password(text))
@@ -233,7 +236,7 @@ def _open_database(text: str, kind: str, table: str | None) -> EngineTable:
         chosen_table = backend.table(chosen)
     except Exception as error:  # as of a view that says it is a file
         raise ValueError(f"{name} cannot be read: {_first_line(error)}") from error
-    return EngineTable(name, chosen_table, backend, files, kind, backend.disconnect)
+    return EngineTable(name, chosen_table, backend, files, kind, close)
 
 
 def without_password(text: str) -> str:

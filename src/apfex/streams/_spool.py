@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import tempfile
-import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
-try:
-    import fcntl
-except ImportError:  # Windows, where nobody can remove a folder of which a file is open
-    fcntl = None
+from apfex.held import clean_up_left, new_held_folder, remove_held_folder
 
 _PREFIX = "apfex-stream-"
-_NAME = re.compile(rf"{_PREFIX}[a-z0-9_]{{8}}", re.ASCII)
 
 
 @contextmanager
@@ -31,61 +24,9 @@ def spool_folder(within: str | os.PathLike[str] | None = None) -> Iterator[Path]
             f"folder of streaming must be a folder that exists, got {os.fspath(within)!r}."
         )
     parent = Path(tempfile.gettempdir() if within is None else within)
-    _clean_up(parent)
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-    descriptor = _hold(folder, wait=True)
-    while descriptor is None and not folder.exists():  # cleaned up before it was held
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-        descriptor = _hold(folder, wait=True)
+    clean_up_left(parent, _PREFIX, stacklevel=3)
+    folder, descriptor = new_held_folder(parent, _PREFIX)
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        if descriptor is not None:
-            os.close(descriptor)
-
-
-def _clean_up(parent: Path) -> None:
-    """Remove folders of this user that nobody holds any more; links are left alone."""
-    gone = []
-    with suppress(OSError):
-        gone = [one for one in sorted(parent.iterdir()) if _NAME.fullmatch(one.name)]
-    gone = [one.name for one in gone if _is_removed(one)]
-    if gone:
-        warnings.warn(
-            f"A process that was stopped has left {', '.join(gone)} in {str(parent)!r}, with rows "
-            "that nobody needs; it is removed.",
-            stacklevel=4,
-        )
-
-
-def _is_removed(folder: Path) -> bool:
-    descriptor = _hold(folder, wait=False)
-    if descriptor is None:
-        return False
-    try:
-        if os.fstat(descriptor).st_uid != os.getuid():
-            return False
-        shutil.rmtree(folder, ignore_errors=True)
-        return not folder.exists()
-    finally:
-        os.close(descriptor)
-
-
-def _hold(folder: Path, *, wait: bool) -> int | None:
-    """Lock a folder; None where another process has, or where it is a link, gone, or no folder."""
-    if fcntl is None:
-        return None
-    try:
-        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECTORY
-        descriptor = os.open(folder, flags)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        if os.path.samestat(os.fstat(descriptor), os.lstat(folder)):
-            return descriptor
-    except OSError:
-        pass
-    os.close(descriptor)
-    return None
+        remove_held_folder(folder, descriptor)
