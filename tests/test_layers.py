@@ -19,6 +19,7 @@ PLAIN = {
     "memory",
     "packed",
     "plain",
+    "repeated_text",
     "strict_json",
 }
 """Below everything."""
