@@ -61,6 +61,9 @@ def _with_plain_text(
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
+    for column in batch.columns:
+        if pa.types.is_dictionary(column.type):
+            column.validate(full=True)  # a damaged file may say that words stand elsewhere
     size = check_text(batch)
     if not text:
         yield batch
