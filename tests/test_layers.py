@@ -16,10 +16,12 @@ PLAIN = {
     "csv_dialect",
     "csv_header",
     "extras",
+    "held",
     "markup",
     "memory",
     "packed",
     "plain",
+    "repeated_text",
     "strict_json",
 }
 """Below everything."""

@@ -15,7 +15,7 @@ _CGROUPS = (
         "/sys/fs/cgroup/memory/memory.usage_in_bytes",
     ),
 )
-"""What a container may use, and uses, of either kind."""
+"""What a container may use, and uses, of either kind; ``memory.stat`` lies beside."""
 _STATUS, _MACHINE = Path("/proc/self/statm"), Path("/proc/meminfo")
 _SMALL = 2**26
 """Bytes that are there in any case."""
@@ -45,7 +45,8 @@ def free_memory() -> int:
         found.append(1024 * int(line.split()[0]))
     for most, used in _CGROUPS:
         limit, taken = _number(most), _number(used)
-        found += [] if limit is None or taken is None else [limit - taken]
+        if limit is not None and taken is not None:
+            found.append(limit - max(0, taken - _given_back(used)))
     return max(0, min(found))
 
 
@@ -83,6 +84,16 @@ def _own_limit() -> int | None:
         own = resource.getrlimit(resource.RLIMIT_AS)[0]
         return None if own == resource.RLIM_INFINITY else own
     return None
+
+
+def _given_back(used: str) -> int:
+    """Of what a container uses: files that were read, whose room the system takes when asked."""
+    with suppress(OSError, ValueError):
+        lines = Path(used).with_name("memory.stat").read_text().splitlines()
+        stat = dict(line.split(maxsplit=1) for line in lines)
+        # with all containers inside, which only the older kind tells apart
+        return int(stat.get("total_inactive_file", stat.get("inactive_file", 0)))
+    return 0
 
 
 def _number(file: str) -> int | None:

@@ -49,7 +49,8 @@ def test_cells_stay_and_formulas_are_made_safe(apfex, finished, new, tmp_path):
     assert [row["merit_1"] for row in before] == [row["merit_1"] for row in after]
     changed = [b["town"] for b, a in zip(before, after, strict=True) if a["town"] != b["town"]]
     assert set(changed) == {"=HYPERLINK(1)"}
-    assert f"{len(changed)} cells of text begin with" in said.err
+    assert f"{len(changed)} cells of text have =, +, -, @ or a control character" in said.err
+    assert "at the start, or after ; , | a tab or a line end" in said.err
     assert "apostrophe" in said.err
 
 

@@ -79,6 +79,19 @@ def test_where_nothing_can_be_written_a_sentence_says_so(tmp_path):
     assert os.listdir(tmp_path) == ["file"]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+@pytest.mark.parametrize("through", ["pipe", "link"])
+def test_a_pipe_keeps_its_name(tmp_path, through):
+    """As a device does, which a user with all rights would replace."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    said = r"^path must be a file, got a device or a pipe, '.*pipe'; write to a file, and copy that"
+    with pytest.raises(ValueError, match=said):
+        write_text_atomically(tmp_path / through, "new")
+    assert (tmp_path / "pipe").is_fifo()
+    assert sorted(os.listdir(tmp_path)) == ["link", "pipe"]
+
+
 @pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="needs limits of POSIX")
 def test_no_room_leaves_what_was_there_and_nothing_else(tmp_path):
     """As a full disk does, the system cuts the writing short: here by a limit for a process."""

@@ -2,7 +2,10 @@
 
 import os
 import shutil
+import subprocess
+import sys
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -79,9 +82,107 @@ def test_a_table_of_a_billion_rows_is_refused_by_its_footer(tmp_path, monkeypatc
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"a": np.zeros(10**6), "b": np.zeros(10**6)}), path)
     assert open_table(path).read().shape == (10**6, 2)
-    monkeypatch.setattr("apfex.runs._tables.usable_memory", lambda: 10**7)
+    monkeypatch.setattr("apfex.memory._SMALL", 0)
+    monkeypatch.setattr("apfex.memory.free_memory", lambda: 10**7)
     with pytest.raises(RunError, match="says that it has 1,000,000 rows, of which 2 columns take"):
         open_table(path).read()
+
+
+def write_arrow(path, table, times=1):
+    with pa.ipc.new_file(pa.OSFile(str(path), "wb"), table.schema) as writer:
+        for _ in range(times):
+            writer.write_table(table)
+    return path
+
+
+def views(word, rows):
+    """Places in text, all of which are the same."""
+    one = pa.array([word], pa.string_view()).buffers()
+    places = pa.py_buffer(one[1].to_pybytes() * rows)
+    return pa.Array.from_buffers(pa.string_view(), rows, [None, places, *one[2:]])
+
+
+WORD = "x" * 2**20
+BOMBS = {
+    "t.arrow": lambda: pa.table({"a": pa.nulls(400_000_000)}),
+    "views.arrow": lambda: pa.table({"a": views(WORD, 1_500)}),
+    "t.parquet": lambda: pa.table({"a": pa.DictionaryArray.from_arrays([0] * 1_500, [WORD])}),
+}
+"""Files of some bytes, or of one long word, that take gigabytes."""
+CAPPED = """
+import sys
+from tests.forgeries.child import cap_memory
+from apfex.runs import RunError
+from apfex.runs._streams import open_stream as open_rows
+from apfex.runs._tables import open_table
+from apfex.streams import open_stream
+import pandas, pyarrow.compute, pyarrow.dataset, pyarrow.parquet
+USES = {
+    "whole": lambda path: open_table(path).read(["a"]),
+    "rows": lambda path: [one.rows.to_pandas() for one in open_rows(path).batches(65_536)],
+    "stream": lambda path: list(open_stream(path, ".").frames(["a"], 65_536)),
+}
+cap_memory()
+for name in sys.argv[2:]:
+    for use in USES:
+        if (name, use) in [("t.arrow", "rows"), ("t.arrow", "stream")]:
+            continue  # parts of it are small
+        try:
+            USES[use](f"{sys.argv[1]}/{name}")
+            print(name, use, "is read")
+        except ValueError as error:
+            print(name, use, type(error).__name__, error)
+"""
+
+
+def test_what_a_file_repeats_takes_no_memory_before_it_is_known_to_fit(tmp_path):
+    for name, make in BOMBS.items():
+        if name.endswith("arrow"):
+            write_arrow(tmp_path / name, make())
+        else:
+            pq.write_table(make(), tmp_path / name, compression="zstd", store_schema=False)
+        assert (tmp_path / name).stat().st_size < 2**20 + 2**17
+    done = subprocess.run(
+        [sys.executable, "-c", CAPPED, tmp_path, *BOMBS],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2_000:]
+    first, *others = done.stdout.splitlines()
+    assert "t.arrow says that it has 400,000,000 rows, of which 1 columns take at least 3" in first
+    assert len(others) == 6
+    for line in others:
+        name = line.split()[0]
+        assert f"{name} cannot be read: its text takes 1.6 GB in 1,500 rows, and " in line
+
+
+def test_a_memory_that_pandas_finds_too_small_is_told(tmp_path, monkeypatch):
+    path = write_arrow(tmp_path / "t.arrow", pa.table({"a": [1.0]}))
+
+    def fail(*_):
+        raise MemoryError("Unable to allocate 3 GiB")
+
+    monkeypatch.setattr("apfex.runs._tables.to_pandas", fail)
+    with pytest.raises(RunError, match=r"asks for more memory than there is \(Unable to allocate"):
+        open_table(path).read()
+
+
+@pytest.mark.parametrize("type", [pa.string(), pa.large_string(), pa.string_view(), pa.binary()])
+@pytest.mark.parametrize("encoded", [True, False])
+def test_text_that_fits_is_read_as_it_was_written(tmp_path, monkeypatch, type, encoded):
+    """Also in parts, as places in text are of 31 bits."""
+    monkeypatch.setattr("apfex.repeated_text._PART", 100)
+    words = ["b", None, "", "\u00e9" * 30, "a", "b"] * 50
+    table = pa.table({"n": range(300), "a": pa.array(words, pa.string()).cast(type)})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=70, use_dictionary=encoded)
+    found = open_table(tmp_path / "t.parquet").read_arrow()
+    assert found.schema.types == table.schema.types
+    assert found.combine_chunks().to_pydict() == table.to_pydict()
+    if type in (pa.string(), pa.large_string()):
+        own = open_table(tmp_path / "t.parquet").read()["a"]
+        assert own.cat.categories.tolist() == ["b", "", "\u00e9" * 30, "a"]
 
 
 def test_places_in_an_arrow_file_are_checked_before_they_are_followed(tmp_path):

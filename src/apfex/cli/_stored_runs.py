@@ -101,8 +101,9 @@ def predict(
     say(f"Written: {done.out or 'stdout'}")
     if done.cells_made_safe:
         screen.warn(
-            f"{done.cells_made_safe:,} cells of text begin with =, +, -, @ or a control character; "
-            "each was written with an apostrophe before it, so that no spreadsheet runs it."
+            f"{done.cells_made_safe:,} cells of text have =, +, -, @ or a control character where "
+            "a spreadsheet would run it: at the start, or after ; , | a tab or a line end. It was "
+            "written with an apostrophe before it."
         )
     screen.finish({"run": str(found.folder), **asdict(done)})
 

@@ -24,8 +24,7 @@ def frame_table(frame: Any) -> tuple[str, Any, Any, Callable[[], None]]:
     from apfex.engines._duckdb import connect_duckdb
 
     rows = ibis.memtable(_arrow(frame))
-    backend = connect_duckdb()
-    return "the frame", rows, backend, backend.disconnect
+    return "the frame", rows, *connect_duckdb()
 
 
 def is_spark(frame: Any) -> bool:

@@ -198,14 +198,16 @@ def _open_files(texts: Sequence[str]) -> EngineTable:
     first, others = without_secrets(texts[0]), len(texts) - 1
     name = f"{first} and {others:,} more" if others else first
     files, format, query = find_files(*texts)
-    backend = connect_duckdb()
+    backend, close = connect_duckdb()
     opened = EngineTable(name, None, backend, files, format)
     try:
         backend.con.execute(f"CREATE TEMP VIEW {_VIEW} AS {query}")
         found = backend.table(_VIEW)
     except Exception as error:
-        raise _unreadable(opened, error) from opened._cause(error)
-    return EngineTable(name, found, backend, files, format, backend.disconnect)
+        told = _unreadable(opened, error)
+        close()
+        raise told from opened._cause(error)
+    return EngineTable(name, found, backend, files, format, close)
 
 
 def _database(path: Path) -> str | None:
@@ -220,9 +222,10 @@ def _open_database(text: str, kind: str, table: str | None) -> EngineTable:
 
     try:
         if kind == "duckdb":
-            backend = connect_duckdb(text)
+            backend, close = connect_duckdb(text)
         else:
             backend = ibis.sqlite.connect(text) if kind == "sqlite" else ibis.connect(text)
+            close = backend.disconnect
         tables = sorted(_tables(backend) if kind == "duckdb" else backend.list_tables())
     except Exception as error:
         said = _first_line(error, text)
@@ -245,7 +248,7 @@ def _open_database(text: str, kind: str, table: str | None) -> EngineTable:
     except Exception as error:  # as of a view that says it is a file
         cause = None if has_secrets(address) else error
         raise ValueError(f"{name} cannot be read: {_first_line(error, address)}") from cause
-    return EngineTable(name, chosen_table, backend, files, kind, backend.disconnect)
+    return EngineTable(name, chosen_table, backend, files, kind, close)
 
 
 def _tables(backend: Any) -> list[str]:

@@ -99,6 +99,11 @@ def new_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     with _telling(target):
         if target.is_dir():
             raise IsADirectoryError("there is a folder of this name")
+        if target.exists() and not target.is_file():  # its name would go to an ordinary file
+            raise ValueError(
+                f"path must be a file, got a device or a pipe, {str(target)!r}; write to a file, "
+                "and copy that there."
+            )
         clean_up(target)
         with new_draft(lambda: _new_file(target)) as draft:
             try:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 from apfex.clusters import is_dask_frame
 from apfex.csv_dialect import Dialect, first_line
-from apfex.memory import usable_memory
+from apfex.memory import free_memory, in_bytes, is_too_much
 from apfex.plain import printable
+from apfex.repeated_text import check_text, is_view, read_parquet_batches
 from apfex.runs._csv import read_csv, read_dialect
 from apfex.runs._errors import RunError, hint, nearest, path_of, unknown
 from apfex.runs._excel import read_sheet
@@ -31,7 +32,7 @@ ENDINGS: dict[str, FileFormat] = {
     **dict.fromkeys((".arrow", ".feather", ".ipc"), "arrow"),
 }
 _EXCEL = [ending for ending, form in ENDINGS.items() if form == "excel"]
-_BUFFER = 1 << 20
+_BUFFER, _ROWS = 1 << 20, 1 << 16
 _INDEX = "__index_level_"  # how pandas calls an index without a name in a file
 
 
@@ -100,7 +101,9 @@ class Table:
         Rows are numbered from 0.
         """
         wanted = list(self.columns if columns is None else columns)
-        return to_pandas(self._read(wanted, text), text)
+        rows = self._read(wanted, text)
+        with _reading(self.path or self.name):
+            return to_pandas(rows, text)
 
     def read_arrow(self) -> pa.Table:
         """All columns with their types."""
@@ -260,18 +263,29 @@ def _read_stored(path: Path, format: FileFormat, columns: Sequence[str]) -> pa.T
 
     with _reading(path):
         if format == "arrow":
-            parts = list(arrow_batches(_open_arrow(path)))
-            schema = _open_arrow(path).schema
-            return pa.Table.from_batches(parts, schema).select(list(columns))
-        import pyarrow.parquet as pq
+            schema, source = _open_arrow(path).schema, arrow_batches(_open_arrow(path))
+        else:
+            import pyarrow.parquet as pq
 
-        file = pq.ParquetFile(path)
-        _check_room(path, file.metadata.num_rows, len(columns))
-        return file.read(columns=list(columns))
+            with pq.ParquetFile(path) as file:
+                schema, about = file.schema_arrow, file.metadata
+            groups = [about.row_group(place).num_rows for place in range(about.num_row_groups)]
+            _check_room(path, max(about.num_rows, sum(groups)), len(columns))
+            source = read_parquet_batches(path, columns, _ROWS)
+        parts, rows = [], 0
+        for batch in source:
+            parts.append(batch.select(list(columns)))
+            rows += batch.num_rows
+            if format == "arrow":  # which takes no room yet: its rows lie in the file
+                _check_room(path, rows, len(columns))
+        fields = [schema.field(name) for name in columns]
+        table = pa.Table.from_batches(parts, pa.schema(fields, schema.metadata))
+        check_text(table.select([one.name for one in fields if is_view(one.type)]))
+        return table
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def _reading(path: Path | str) -> Iterator[None]:
     """What Arrow says of a file that somebody damaged, or forged, in one sentence."""
     import pyarrow as pa
 
@@ -290,11 +304,12 @@ def _reading(path: Path) -> Iterator[None]:
 
 def _check_room(path: Path, rows: int, columns: int) -> None:
     """Refuse a table that cannot fit: a file of a few bytes may say that it has any rows."""
-    needed, there = 8 * rows * max(1, columns), usable_memory()
-    if rows < 0 or needed > there:
+    needed = 8 * rows * max(1, columns)
+    if rows < 0 or is_too_much(needed):
         raise RunError(
             f"{path} says that it has {rows:,} rows, of which {columns:,} columns take at least "
-            f"{needed / 2**30:,.1f} GiB, more than the {there / 2**30:,.1f} GiB here; read fewer.",
+            f"{in_bytes(needed)}, more than the {in_bytes(free_memory())} that are free; read "
+            "fewer.",
             found=rows,
         )
 
@@ -317,13 +332,14 @@ def stream_stored(
     with _reading(path):
         if format == "arrow":
             for batch in arrow_batches(_open_arrow(path)):
-                yield batch.select(list(columns))
+                for start in range(0, batch.num_rows, rows):
+                    part = batch.select(list(columns)).slice(start, rows)
+                    check_text(part)
+                    yield part
             return
-        import pyarrow.parquet as pq
-
         # Without a buffer all bytes of a column in a row group, which may be the file, are held.
-        file = pq.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False)
-        yield from file.iter_batches(batch_size=rows, columns=list(columns))
+        options = {"buffer_size": _BUFFER, "pre_buffer": False}
+        yield from read_parquet_batches(path, columns, rows, **options)
 
 
 def arrow_batches(reader: Any) -> Iterator[pa.RecordBatch]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from apfex.arguments import check_path
+from apfex.repeated_text import check_text, read_parquet_batches
 from apfex.streams._csv_files import open_csv_files
 from apfex.streams._stream import Stream, frame_of, reading
 
@@ -136,18 +137,21 @@ def _read_fragment(fragment: Any, schema: pa.Schema, rows: int) -> Iterator[pa.R
     if not isinstance(getattr(fragment, "format", None), ds.ParquetFileFormat):
         for batch in fragment.to_batches(columns=names, batch_size=rows):
             batch.validate(full=True)  # places in an Arrow file lead Arrow blindly
+            check_text(batch)
             yield _with_partition(batch, {}, schema)
         return
     known = ds.get_partition_keys(fragment.partition_expression)
     stored = [name for name in names if name not in known]
-    with pq.ParquetFile(
-        fragment.path, filesystem=fragment.filesystem, buffer_size=_BUFFER, pre_buffer=False
-    ) as file:
+    options = {"filesystem": fragment.filesystem, "buffer_size": _BUFFER, "pre_buffer": False}
+    with pq.ParquetFile(fragment.path, **options) as file:
         twice = [name for name in names if name in known and name in file.schema_arrow.names]
-        for batch in file.iter_batches(rows, columns=[*stored, *twice], use_threads=False):
-            for name in twice:
-                _check_partition(batch.column(name), name, known[name])
-            yield _with_partition(batch, known, schema)
+    source = read_parquet_batches(
+        fragment.path, [*stored, *twice], rows, use_threads=False, **options
+    )
+    for batch in source:
+        for name in twice:
+            _check_partition(batch.column(name), name, known[name])
+        yield _with_partition(batch, known, schema)
 
 
 def _check_partition(column: pa.Array, name: str, told: Any) -> None:

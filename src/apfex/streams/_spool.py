@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -12,15 +11,11 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-try:
-    import fcntl
-except ImportError:  # Windows, where nobody can remove a folder of which a file is open
-    fcntl = None
+from apfex.held import clean_up_left, new_held_folder, remove_held_folder
 
 _PREFIX = "apfex-stream-"
 _MOUNTS = Path("/proc/mounts")
 """What is mounted where, on Linux; nothing of the kind elsewhere."""
-_NAME = re.compile(rf"{_PREFIX}[a-z0-9_]{{8}}", re.ASCII)
 
 
 @contextmanager
@@ -35,18 +30,12 @@ def spool_folder(within: str | os.PathLike[str] | None = None) -> Iterator[Path]
         )
     parent = Path(tempfile.gettempdir() if within is None else within)
     _warn_of_memory(parent)
-    _clean_up(parent)
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-    descriptor = _hold(folder, wait=True)
-    while descriptor is None and not folder.exists():  # cleaned up before it was held
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-        descriptor = _hold(folder, wait=True)
+    clean_up_left(parent, _PREFIX, stacklevel=3)
+    folder, descriptor = new_held_folder(parent, _PREFIX)
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        if descriptor is not None:
-            os.close(descriptor)
+        remove_held_folder(folder, descriptor)
 
 
 def kind_of_mount(mounts: str, folder: Path) -> str | None:
@@ -85,49 +74,3 @@ def _warn_once(parent: str) -> None:
         "TMPDIR, which holds for all programs.",
         stacklevel=5,
     )
-
-
-def _clean_up(parent: Path) -> None:
-    """Remove folders of this user that nobody holds any more; links are left alone."""
-    gone = []
-    with suppress(OSError):
-        gone = [one for one in sorted(parent.iterdir()) if _NAME.fullmatch(one.name)]
-    gone = [one.name for one in gone if _is_removed(one)]
-    if gone:
-        warnings.warn(
-            f"A process that was stopped has left {', '.join(gone)} in {str(parent)!r}, with rows "
-            "that nobody needs; it is removed.",
-            stacklevel=4,
-        )
-
-
-def _is_removed(folder: Path) -> bool:
-    descriptor = _hold(folder, wait=False)
-    if descriptor is None:
-        return False
-    try:
-        if os.fstat(descriptor).st_uid != os.getuid():
-            return False
-        shutil.rmtree(folder, ignore_errors=True)
-        return not folder.exists()
-    finally:
-        os.close(descriptor)
-
-
-def _hold(folder: Path, *, wait: bool) -> int | None:
-    """Lock a folder; None where another process has, or where it is a link, gone, or no folder."""
-    if fcntl is None:
-        return None
-    try:
-        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECTORY
-        descriptor = os.open(folder, flags)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        if os.path.samestat(os.fstat(descriptor), os.lstat(folder)):
-            return descriptor
-    except OSError:
-        pass
-    os.close(descriptor)
-    return None
