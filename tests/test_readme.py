@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,7 +42,11 @@ def run_page(page: str, chosen: Callable[[Block], bool] = lambda _: True) -> dic
             assert Path(Path(block.picture).name).exists()
 
     blocks = read_blocks((ROOT / page).read_text(encoding="utf-8"))
-    return run_blocks([block for block in blocks if chosen(block)], compare)
+    try:
+        return run_blocks([block for block in blocks if chosen(block)], compare)
+    finally:
+        if "matplotlib.pyplot" in sys.modules:  # what was drawn is nothing for later tests
+            sys.modules["matplotlib.pyplot"].close("all")
 
 
 NUMBER = r"-?\d[\d,]*(?:\.\d+)?"

@@ -225,8 +225,8 @@ def test_without_a_client_a_sentence_says_how_to_start_one():
 
 def test_a_run_says_what_it_reads_instead(client):
     del client
-    with pytest.raises(ValueError, match="A run reads a file or a frame in memory, got a Dask Dat"):
-        explore(split(people(50)), label="label", positive="yes", sensitive=SENSITIVE)
+    with pytest.raises(ValueError, match="A file or a frame in memory is needed here, got a Dask"):
+        explore(split(people(50)), label="label", positive="yes", sensitive=SENSITIVE, stream=False)
 
 
 def test_no_rows_are_refused(client):

@@ -110,9 +110,11 @@ def _use_table(name: str) -> Callable[[Path], None]:
 
 def _use_rows(name: str) -> Callable[[Path], None]:
     def use(folder: Path) -> None:
+        from apfex.runs._tables import to_pandas
+
         stream = open_rows(folder / name)
         for batch in stream.batches(10):
-            batch.rows.to_pandas()
+            to_pandas(batch.rows)
 
     return use
 

@@ -85,7 +85,13 @@ _VARIANTS = {
 
 
 def data_name(dataset: str) -> str:
-    """A data set as the paper writes it."""
+    """A data set as the paper writes it.
+
+    Examples
+    --------
+    >>> data_name("compas")
+    'COMPAS'
+    """
     return _DATA.get(dataset, dataset)
 
 
