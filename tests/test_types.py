@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -31,11 +32,12 @@ def test_public_names_have_complete_types(tmp_path):
     (stubs / "py.typed").write_text("partial\n")
     (stubs / "__init__.pyi").touch()
     (stubs / "base.pyi").write_text(STUBS)
-    command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "--outputjson"]
+    command = [sys.executable, "-m", "pyright", "--outputjson"]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # of the Python to ask
     found = subprocess.run(
         [*command, "--verifytypes", "apfex", "--ignoreexternal"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=600,

@@ -38,8 +38,9 @@ class EncodingError(ValueError):
     """A file is not text of its encoding; ``likely`` is the one that it may have."""
 
     def __init__(self, path: Path, encoding: str, likely: str) -> None:
-        self.path, self.likely = path, likely
-        self.encoding = encoding.upper().removesuffix("-SIG")
+        self.path: Path = path
+        self.likely: str = likely
+        self.encoding: str = encoding.upper().removesuffix("-SIG")
         super().__init__(f"{path} is not {self.encoding} text; save it as UTF-8 or Parquet.")
 
 

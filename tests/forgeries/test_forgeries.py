@@ -18,10 +18,12 @@ ROOT = Path(__file__).parents[2]
 
 
 def fuzz(pristine: Path, examples: int, seed: int, *names: str) -> None:
+    """In a process whose addresses are capped: glibc takes 64 MiB of them for each thread else."""
+    lean = {"OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-m", "tests.forgeries.child", pristine, str(examples), str(seed), *names],
         cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+        env={**os.environ, **lean},
         capture_output=True,
         text=True,
         timeout=1_500,
