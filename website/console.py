@@ -17,6 +17,9 @@ from textwrap import fill
 HOME = "/home/you"
 """What a page shows in the place of the folder that its commands were run in."""
 _WIDE = 88
+AT_THE_END = "terminate called without an active exception"
+"""A worker of torch 2.13 may abort so as it ends, with all done: seven of fourteen trainings of a
+bare DistributedDataParallel with gloo did. What is printed and written is compared all the same."""
 _MINUTES = 60.0
 _BEFORE_SHELL = re.compile(r"""(?:"[^"]*"|'[^']*'|[^"'|<>;&])*""")
 
@@ -91,4 +94,5 @@ def _run_in_shell(command: str) -> tuple[int, str, str]:
             out, told = process.communicate(timeout=6 * _MINUTES)
         finally:
             process.terminate()  # not killed: torchrun then ends its workers
-    return process.returncode, out, told
+    is_done = command.startswith("torchrun") and AT_THE_END in told
+    return 0 if is_done else process.returncode, out, told
