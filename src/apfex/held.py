@@ -12,7 +12,7 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # Windows, where nobody can remove a folder of which a file is open
+except ImportError:  # Windows, where nobody can remove or rename what is open
     fcntl = None
 
 __all__: list[str] = []
@@ -34,10 +34,10 @@ def new_held_folder(parent: Path, prefix: str) -> tuple[Path, int | None]:
         For :func:`remove_held_folder`.
     """
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-    descriptor = _hold(folder, wait=True)
+    descriptor = hold(folder, wait=True)
     while descriptor is None and not folder.exists():  # cleaned up before it was held
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-        descriptor = _hold(folder, wait=True)
+        descriptor = hold(folder, wait=True)
     return folder, descriptor
 
 
@@ -63,7 +63,7 @@ def clean_up_left(parent: Path, prefix: str, stacklevel: int) -> None:
 
 
 def _is_removed(folder: Path) -> bool:
-    descriptor = _hold(folder, wait=False)
+    descriptor = hold(folder, wait=False)
     if descriptor is None:
         return False
     try:
@@ -75,18 +75,21 @@ def _is_removed(folder: Path) -> bool:
         os.close(descriptor)
 
 
-def _hold(folder: Path, *, wait: bool) -> int | None:
-    """Lock a folder; None where another process has, or where it is a link, gone, or no folder."""
+def hold(place: Path, *, wait: bool) -> int | None:
+    """Lock a file or folder; None where another process has, and where it is a link or gone.
+
+    Also where it cannot be locked. A pipe of that name is not waited for.
+    """
     if fcntl is None:
         return None
     try:
-        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECTORY
-        descriptor = os.open(folder, flags)
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(place, flags)
     except OSError:
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        if os.path.samestat(os.fstat(descriptor), os.lstat(folder)):
+        if os.path.samestat(os.fstat(descriptor), os.lstat(place)):
             return descriptor
     except OSError:
         pass

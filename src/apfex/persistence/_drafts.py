@@ -11,10 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-try:
-    import fcntl
-except ImportError:  # Windows, where whoever opens a draft keeps it from getting its name
-    fcntl = None
+from apfex.held import hold
 
 _LONGEST = 100
 """Characters of a name that its drafts have."""
@@ -36,10 +33,10 @@ def new_draft(make: Callable[[], Path]) -> Iterator[Path]:
         Makes a file or folder of a new name.
     """
     draft = make()
-    descriptor = _hold(draft, wait=True)
+    descriptor = hold(draft, wait=True)
     while descriptor is None and not draft.exists():  # cleaned up before it was held
         draft = make()
-        descriptor = _hold(draft, wait=True)
+        descriptor = hold(draft, wait=True)
     try:
         yield draft
     finally:
@@ -83,27 +80,9 @@ def _drafts_of(target: Path) -> list[Path]:
     return []
 
 
-def _hold(draft: Path, *, wait: bool) -> int | None:
-    """Lock a draft; None where another process has, where it is gone, or cannot be locked."""
-    if fcntl is None:
-        return None
-    try:
-        descriptor = os.open(draft, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        if os.path.samestat(os.fstat(descriptor), os.lstat(draft)):
-            return descriptor
-    except OSError:
-        pass
-    os.close(descriptor)
-    return None
-
-
 def _cleaned(draft: Path, target: Path) -> bool:
     """Whether a draft is removed; one that somebody holds, or may hold, is left alone."""
-    descriptor = _hold(draft, wait=False)
+    descriptor = hold(draft, wait=False)
     if descriptor is None:
         return False
     try:
