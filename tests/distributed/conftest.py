@@ -1,6 +1,7 @@
 """Processes are started once, and do all that the tests look at."""
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,11 +20,13 @@ class Ranks:
     told: list[dict]
 
 
-def run(function: str, folder: Path, number: int, codes: list[int]) -> Ranks:
+def run(function: str, folder: Path, number: int, to_fail: Collection[int] = ()) -> Ranks:
     if not (dist.is_available() and dist.is_gloo_available()):
         pytest.skip("needs torch.distributed with gloo")
     ended = in_group(f"tests.distributed.workers:{function}", folder, number)
-    assert [one.code for one in ended] == codes, "\n".join(one.out[-3000:] for one in ended)
+    for rank, one in enumerate(ended):
+        fine = one.code != 0 if rank in to_fail else one.is_done
+        assert fine, f"worker {rank} ended with {one.code}: {one.out[-3000:]}"
     found = [torch.load(folder / f"{rank}.pt") for rank in range(number)]
     told = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(number)]
     return Ranks(ended, found, told)
@@ -32,7 +35,7 @@ def run(function: str, folder: Path, number: int, codes: list[int]) -> Ranks:
 @pytest.fixture(scope="session")
 def ranks(tmp_path_factory) -> Ranks:
     """Three of them, the last of which dies in the end."""
-    return run("everything", tmp_path_factory.mktemp("ranks"), 3, [0, 0, 1])
+    return run("everything", tmp_path_factory.mktemp("ranks"), 3, to_fail=[2])
 
 
 @pytest.fixture(scope="session")
@@ -48,4 +51,4 @@ def told(ranks):
 @pytest.fixture(scope="session")
 def heavy(tmp_path_factory) -> Ranks:
     """Two that compile and shard models."""
-    return run("heavy", tmp_path_factory.mktemp("heavy"), 2, [0, 0])
+    return run("heavy", tmp_path_factory.mktemp("heavy"), 2)
