@@ -4,9 +4,12 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
+from torch import nn
 
 from apfex.models import (
     ColumnsLearner,
+    ColumnsModel,
+    JointModel,
     JointRows,
     JointTrees,
     TrainingSettings,
@@ -55,6 +58,25 @@ def test_probabilities_are_a_mean_over_the_networks():
     total = sum(weight * torch.softmax(network(x), 1) for weight, network in parts)
     model.calibration = None
     torch.testing.assert_close(model(x).flatten(1), total)
+
+
+def test_linear_models_take_one_product_each_with_its_own_inputs_and_place():
+    torch.manual_seed(0)
+    models = [
+        nn.Linear(6, 4),
+        nn.Sequential(nn.Linear(6, 4)),
+        nn.Sequential(nn.Linear(6, 4), nn.Tanh()),
+        ColumnsModel(nn.Sequential(nn.Linear(2, 4)), 1, 3),
+        ColumnsModel(nn.Linear(2, 4), 1, 3),
+        ColumnsModel(nn.Linear(2, 4), 2, 4),
+        ColumnsModel(nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 4)), 2, 4),
+        nn.Linear(6, 4),
+    ]
+    model = JointModel(models, [0.05, 0.1, 0.15, 0.2, 0.3, 0.1, 0.06, 0.04], (2, 2)).double()
+    x = torch.randn(50, 6, dtype=torch.float64)
+    parts = zip(model.weights, model.models, strict=True)
+    alone = sum(weight * torch.softmax(part(x), 1) for weight, part in parts)
+    torch.testing.assert_close(model(x).flatten(1), alone)
 
 
 def test_networks_are_used_where_linear_models_know_nothing():

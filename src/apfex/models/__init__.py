@@ -21,12 +21,12 @@ from apfex.models._dask_trees import DaskTreeLearner
 from apfex.models._groupings_model import GroupingsModel
 from apfex.models._joint_learners import (
     ColumnsLearner,
-    ColumnsModel,
     JointTrees,
     TreeLearner,
     network_learners,
 )
 from apfex.models._joint_model import (
+    ColumnsModel,
     JointLearner,
     JointModel,
     OutOfFoldPredictions,

@@ -13,7 +13,8 @@ from torch import nn
 from apfex.models._adam import Adam
 from apfex.models._checkpoint import NOWHERE, Checkpoint, check_count
 from apfex.models._chunked_rows import Chunk, ChunkedLearner, ChunkedRows
-from apfex.models._joint_learners import DECAY_ROWS, ColumnsModel
+from apfex.models._joint_learners import DECAY_ROWS
+from apfex.models._joint_model import ColumnsModel
 from apfex.models._member_losses import cross_entropy_gradient
 from apfex.models._rows import TrainingRows
 from apfex.models._stacked_mlp import StackedMLP

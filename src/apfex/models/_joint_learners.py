@@ -14,7 +14,7 @@ from xgboost import Booster, DMatrix
 
 from apfex.models._checkpoint import NOWHERE, Checkpoint, check_losses
 from apfex.models._groupings_model import GroupingsModel, log_probabilities
-from apfex.models._joint_model import JointLearner, kind_of
+from apfex.models._joint_model import ColumnsModel, JointLearner
 from apfex.models._rows import JointRows, TrainingRows
 from apfex.models._stacked_mlp import StackedMLP
 from apfex.models._training import TrainingSettings, train_population
@@ -404,29 +404,3 @@ class ColumnsLearner:
         own = replace(rows, x=rows.x[:, self.start : self.stop])
         models, out_of_fold = self.learner.fit(own, on_step, checkpoint)
         return [ColumnsModel(model, self.start, self.stop) for model in models], out_of_fold
-
-
-@final
-class ColumnsModel(nn.Module):
-    """A model that is given some of the inputs only.
-
-    Parameters
-    ----------
-    model : module
-    start, stop : int
-        The model sees the inputs from ``start`` up to, but not including, ``stop``.
-
-    Examples
-    --------
-    >>> ColumnsModel(nn.Linear(2, 4), 1, 3)(torch.zeros(5, 3)).shape
-    torch.Size([5, 4])
-    """
-
-    def __init__(self, model: nn.Module, start: int, stop: int) -> None:
-        super().__init__()
-        self.model, self.start, self.stop = model, start, stop
-        self.kind = kind_of(model)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the outputs of the model."""
-        return self.model(x[:, self.start : self.stop])

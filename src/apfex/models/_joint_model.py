@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Protocol, final
 
 import torch
@@ -72,8 +73,8 @@ class JointModel(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return probabilities [n, k, c]."""
-        parts = zip(self.weights, self.models, strict=True)
-        total = sum(weight * torch.softmax(model(x), 1) for weight, model in parts)
+        parts = zip(self.weights, _logits(self.models, x), strict=True)
+        total = sum(weight * torch.softmax(logits, 1) for weight, logits in parts)
         joint = torch.as_tensor(total).unflatten(1, self.shape)
         return joint if self.calibration is None else calibrate_joint(joint, self.calibration)
 
@@ -89,6 +90,60 @@ class JointModel(nn.Module):
             own = self.cells[codes.clamp_min(0)]
             codes = torch.where((codes >= 0).unsqueeze(1), own, -1)
         return given_groups(probabilities, codes)
+
+
+@final
+class ColumnsModel(nn.Module):
+    """A model that is given some of the inputs only.
+
+    Parameters
+    ----------
+    model : module
+    start, stop : int
+        The model sees the inputs from ``start`` up to, but not including, ``stop``.
+
+    Examples
+    --------
+    >>> ColumnsModel(nn.Linear(2, 4), 1, 3)(torch.zeros(5, 3)).shape
+    torch.Size([5, 4])
+    """
+
+    def __init__(self, model: nn.Module, start: int, stop: int) -> None:
+        super().__init__()
+        self.model, self.start, self.stop = model, start, stop
+        self.kind = kind_of(model)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the outputs of the model."""
+        return self.model(x[:, self.start : self.stop])
+
+
+def _logits(models: Iterable[nn.Module], x: Tensor) -> Iterator[Tensor]:
+    """What each model says of the rows; neighbours that are linear take one product together."""
+    for inputs, neighbours in groupby(models, _inputs_of_layer):
+        some = list(neighbours)
+        if inputs is None:
+            yield from (model(x) for model in some)
+            continue
+        layers = [_layer(model) for model in some]
+        weight = torch.cat([layer.weight for layer in layers])
+        bias = torch.cat([layer.bias for layer in layers])
+        outputs = nn.functional.linear(x[:, slice(*inputs)], weight, bias)
+        yield from outputs.split([layer.out_features for layer in layers], 1)
+
+
+def _inputs_of_layer(model: nn.Module) -> tuple[int, int | None] | None:
+    """Where the inputs of a model begin and end that is one linear layer; None of any other."""
+    if isinstance(model, ColumnsModel):
+        return (model.start, model.stop) if _inputs_of_layer(model.model) else None
+    is_layer = isinstance(model, nn.Linear) or (
+        isinstance(model, nn.Sequential) and len(model) == 1 and isinstance(model[0], nn.Linear)
+    )
+    return (0, None) if is_layer else None
+
+
+def _layer(model: nn.Module) -> nn.Linear:
+    return next(part for part in model.modules() if isinstance(part, nn.Linear))
 
 
 def kind_of(model: nn.Module) -> str:
