@@ -12,16 +12,11 @@ import apfex
 SOURCE = Path(apfex.__file__).parent
 PLAIN = {
     "arguments",
-    "csv_cells",
-    "csv_dialect",
-    "csv_header",
     "extras",
-    "held",
+    "files",
     "markup",
     "memory",
-    "packed",
     "plain",
-    "repeated_text",
     "strict_json",
 }
 """Below everything."""

@@ -173,7 +173,7 @@ def test_a_memory_that_pandas_finds_too_small_is_told(tmp_path, monkeypatch):
 @pytest.mark.parametrize("encoded", [True, False])
 def test_text_that_fits_is_read_as_it_was_written(tmp_path, monkeypatch, type, encoded):
     """Also in parts, as places in text are of 31 bits."""
-    monkeypatch.setattr("apfex.repeated_text._PART", 100)
+    monkeypatch.setattr("apfex.files._repeated_text._PART", 100)
     words = ["b", None, "", "\u00e9" * 30, "a", "b"] * 50
     table = pa.table({"n": range(300), "a": pa.array(words, pa.string()).cast(type)})
     pq.write_table(table, tmp_path / "t.parquet", row_group_size=70, use_dictionary=encoded)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.people import people
 
 from apfex import explore, make_biased
-from apfex.csv_cells import CellTypes, typed_cells
+from apfex.files import CellTypes, typed_cells
 from apfex.groups import UnseenGroupWarning
 from apfex.runs import RunError, load_run
 from apfex.runs._streams import open_stream

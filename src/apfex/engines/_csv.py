@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from apfex.csv_header import NO_VALUE, Header, read_header
+from apfex.files import NO_VALUE, Header, read_header
 from apfex.plain import listed
 
 

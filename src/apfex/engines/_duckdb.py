@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from apfex.held import clean_up_left, new_held_folder, remove_held_folder
+from apfex.files import clean_up_left, new_held_folder, remove_held_folder
 from apfex.memory import usable_memory
 
 _SHARE = 0.5

@@ -5,9 +5,9 @@ from __future__ import annotations
 import glob
 from pathlib import Path
 
-from apfex.csv_header import read_header
 from apfex.engines._addresses import is_remote, without_secrets
 from apfex.engines._csv import csv_query, files_sql, listed_sql
+from apfex.files import read_header
 from apfex.plain import listed, nearest
 
 _PARQUET = (".parquet", ".pq")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from apfex.held import hold
+from apfex.files import hold
 
 _LONGEST = 100
 """Characters of a name that its drafts have."""

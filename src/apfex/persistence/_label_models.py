@@ -14,6 +14,7 @@ import numpy as np
 from torch import nn
 
 from apfex.extras import need_extra
+from apfex.files import check_zip
 from apfex.front import (
     EstimatorModel,
     FunctionModel,
@@ -25,7 +26,6 @@ from apfex.front import (
     NumericColumns,
     TextAsCategories,
 )
-from apfex.packed import check_zip
 from apfex.persistence._modules import ModuleWriter, UnfitArgument, check_once
 from apfex.persistence._values import pack, unpack
 from apfex.strict_json import check_nesting

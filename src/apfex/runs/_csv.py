@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from apfex import csv_dialect
-from apfex.csv_dialect import Dialect, EncodingError, csv_options, reading_csv
-from apfex.csv_header import NO_VALUE
+from apfex import files
+from apfex.files import NO_VALUE, Dialect, EncodingError, csv_options, reading_csv
 from apfex.runs._errors import RunError, hint
 
 if TYPE_CHECKING:
@@ -21,13 +20,13 @@ def read_dialect(path: Path, encoding: str | None) -> Dialect:
     """How a file is written; ``encoding`` is as a user gave it."""
     known = check_encoding(encoding)
     with told_as_run_errors():
-        return csv_dialect.read_dialect(path, known)
+        return files.read_dialect(path, known)
 
 
 def check_quotes(path: Path, dialect: Dialect) -> None:
     """Refuse a quote that is never closed: all rows after it would be one cell."""
     with told_as_run_errors():
-        csv_dialect.check_quotes(path, dialect)
+        files.check_quotes(path, dialect)
 
 
 def read_csv(
@@ -58,7 +57,7 @@ def read_csv(
 def stream_csv(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
     """All cells as they stand, as text, some rows at a time: memory does not grow with the file."""
     with told_as_run_errors():
-        yield from csv_dialect.stream_csv(path, dialect)
+        yield from files.stream_csv(path, dialect)
 
 
 def _parse_csv(

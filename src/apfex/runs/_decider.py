@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from apfex.csv_cells import to_values
+from apfex.files import to_values
 from apfex.groups import UnseenGroupWarning
 from apfex.runs._columns import check_kind, check_lacking, group_columns, read_groups, to_features
 from apfex.runs._errors import RunError, hint, listed

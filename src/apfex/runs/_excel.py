@@ -7,9 +7,8 @@ from datetime import datetime, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from apfex.csv_header import NO_VALUE
 from apfex.extras import need_extra
-from apfex.packed import check_zip
+from apfex.files import NO_VALUE, check_zip
 from apfex.plain import printable
 from apfex.runs._errors import RunError, hint, listed, unknown
 

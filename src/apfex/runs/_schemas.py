@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from apfex.csv_dialect import first_line
+from apfex.files import first_line
 from apfex.plain import printable
 from apfex.runs._errors import RunError, nearest
 from apfex.runs._tables import Table

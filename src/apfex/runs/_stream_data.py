@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from apfex.files import unpacked_size
 from apfex.memory import usable_memory
-from apfex.packed import unpacked_size
 from apfex.plain import printable
 from apfex.runs._columns import GroupCounts
 from apfex.runs._csv import check_encoding, told_as_run_errors

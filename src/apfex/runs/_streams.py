@@ -9,7 +9,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from apfex.csv_cells import CellTypes
+from apfex.files import CellTypes
 from apfex.runs._csv import check_quotes, stream_csv
 from apfex.runs._errors import RunError, path_of
 from apfex.runs._files import base_of, find_files, folder_values, is_pattern

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, final
 
 from apfex.clusters import is_dask_frame
-from apfex.csv_dialect import Dialect, first_line
+from apfex.files import Dialect, check_text, first_line, is_view, read_parquet_batches
 from apfex.memory import free_memory, in_bytes, is_too_much
 from apfex.plain import printable
-from apfex.repeated_text import check_text, is_view, read_parquet_batches
 from apfex.runs._csv import read_csv, read_dialect
 from apfex.runs._errors import RunError, hint, nearest, path_of, unknown
 from apfex.runs._excel import read_sheet

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO, final
 
 import numpy as np
 
-from apfex.csv_cells import typed_cells
+from apfex.files import typed_cells
 from apfex.runs._csv import told_as_run_errors
 from apfex.runs._tables import format_of
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from apfex.csv_cells import CellTypes, typed_cells
-from apfex.csv_dialect import Dialect, check_quotes, read_dialect, stream_csv
+from apfex.files import CellTypes, Dialect, check_quotes, read_dialect, stream_csv, typed_cells
 from apfex.streams._stream import Stream, frame_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from apfex.arguments import check_path
-from apfex.repeated_text import check_text, read_parquet_batches
+from apfex.files import check_text, read_parquet_batches
 from apfex.streams._csv_files import open_csv_files
 from apfex.streams._stream import Stream, frame_of, reading
 

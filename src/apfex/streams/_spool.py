@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from apfex.held import clean_up_left, new_held_folder, remove_held_folder
+from apfex.files import clean_up_left, new_held_folder, remove_held_folder
 
 _PREFIX = "apfex-stream-"
 _MOUNTS = Path("/proc/mounts")

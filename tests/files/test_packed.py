@@ -8,7 +8,7 @@ import pytest
 from tests.forgeries.mutations import bomb
 
 from apfex.auditing import audit_table
-from apfex.packed import check_gzip, check_zip, unpacked_size
+from apfex.files._packed import check_gzip, check_zip, unpacked_size
 
 
 def test_a_small_file_that_grows_a_thousand_times_is_refused(tmp_path):

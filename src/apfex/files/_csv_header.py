@@ -8,9 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, final
 
-from apfex.packed import check_gzip
-
-__all__: list[str] = []
+from apfex.files._packed import check_gzip
 
 NO_VALUE = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "<NA>")
 """What stands for no value in CSV. "None" does not: it can be the name of a group."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, final
 
-from apfex.csv_header import NO_VALUE
+from apfex.files._csv_header import NO_VALUE
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__: list[str] = []
 
 _YES, _NO = ("1", "true", "True", "TRUE"), ("0", "false", "False", "FALSE")
 

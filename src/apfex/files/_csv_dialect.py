@@ -14,13 +14,11 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, final
 
-from apfex.csv_header import separator_of
-from apfex.packed import check_gzip
+from apfex.files._csv_header import separator_of
+from apfex.files._packed import check_gzip
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__: list[str] = []
 
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",

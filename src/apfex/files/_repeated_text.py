@@ -12,8 +12,6 @@ from apfex.memory import free_memory, in_bytes, is_too_much
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__: list[str] = []
-
 _PART = 2**30
 """Bytes of text in a batch, at most: places in text are of 31 bits."""
 

@@ -15,8 +15,6 @@ try:
 except ImportError:  # Windows, where nobody can remove or rename what is open
     fcntl = None
 
-__all__: list[str] = []
-
 
 def new_held_folder(parent: Path, prefix: str) -> tuple[Path, int | None]:
     """A new folder, which no other user may enter, and what holds it.

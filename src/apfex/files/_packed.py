@@ -9,8 +9,6 @@ import zlib
 from os import PathLike
 from pathlib import Path
 
-__all__: list[str] = []
-
 MOST_TIMES = 100
 """By which a packed file may grow; tables and sheets grow some 5 to 30 times."""
 _SPARE = 2**26

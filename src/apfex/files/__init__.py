@@ -1,0 +1,19 @@
+"""Files from elsewhere: how CSV is written, what packed ones hold, and folders of a process."""
+
+from apfex.files._csv_cells import CellTypes, to_values, typed_cells
+from apfex.files._csv_dialect import (
+    Dialect,
+    EncodingError,
+    check_quotes,
+    csv_options,
+    first_line,
+    read_dialect,
+    reading_csv,
+    stream_csv,
+)
+from apfex.files._csv_header import NO_VALUE, Header, read_header
+from apfex.files._held import clean_up_left, hold, new_held_folder, remove_held_folder
+from apfex.files._packed import check_zip, unpacked_size
+from apfex.files._repeated_text import check_text, is_view, read_parquet_batches
+
+__all__: list[str] = []
