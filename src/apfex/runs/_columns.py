@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
+from apfex.files import unusable_columns
 from apfex.plain import printable
 from apfex.runs._dates import is_date, to_days
 from apfex.runs._errors import RunError, RunWarning, hint, listed, named, nearest
-from apfex.runs._tables import Table, to_pandas
+from apfex.runs._tables import Table, stored_schema, to_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,14 +105,9 @@ def with_days(X: pd.DataFrame, types: Mapping[str, str]) -> pd.DataFrame:
 
 def check_features(X: pd.DataFrame, table: str) -> pd.DataFrame:
     """The columns, if a model can read them all; an error that names those it cannot."""
-    unusable = [str(name) for name, column in X.items() if _feature_type(column) is None]
-    if unusable:
-        raise RunError(
-            f"{table} has columns that hold neither numbers, text, dates nor yes and no: "
-            f"{listed(unusable)}. Leave them out: {hint('drop')}",
-            drop=unusable,
-            found=tuple(unusable),
-        )
+    refuse_features(
+        [str(name) for name, column in X.items() if _feature_type(column) is None], table
+    )
     for name, column in X.select_dtypes("floating").items():
         infinite = int(np.isinf(column.to_numpy()).sum())
         if infinite:
@@ -122,6 +118,23 @@ def check_features(X: pd.DataFrame, table: str) -> pd.DataFrame:
                 found=infinite,
             )
     return X
+
+
+def check_usable(table: Table, features: Sequence[str]) -> None:
+    """Refuse features of lists or records unread: a few bytes may hold any number of them."""
+    if not table.dialect:
+        refuse_features(unusable_columns(stored_schema(table), features), table.name)
+
+
+def refuse_features(features: Sequence[str], table: str) -> None:
+    """Refuse a table for features that no model can read, if there are any."""
+    if features:
+        raise RunError(
+            f"{table} has columns that hold neither numbers, text, dates nor yes and no: "
+            f"{listed(features)}. Leave them out: {hint('drop')}",
+            drop=list(features),
+            found=tuple(features),
+        )
 
 
 def check_lacking(columns: Sequence[str], types: Mapping[str, str], table: str) -> None:

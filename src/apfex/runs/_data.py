@@ -14,6 +14,7 @@ from apfex.plain import nearest
 from apfex.runs._columns import (
     FeatureType,
     GroupCounts,
+    check_usable,
     find_columns,
     group_columns,
     make_features,
@@ -316,6 +317,7 @@ def _read_table(table: Table, settings: ExploreSettings) -> tuple[LabelledRows, 
         features += [name for name in sensitive if name not in drop]
     if not features:
         raise RunError(f"{table.name} has no column left for the model to decide by.")
+    check_usable(table, features)
     frame = table.read(list(dict.fromkeys([*features, *sensitive, *columns.values()])))
     outcome = read_outcomes({"label": frame[columns["label"]]}, settings.positive)[0]
     labelled = np.flatnonzero(outcome.codes != MISSING)

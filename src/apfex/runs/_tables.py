@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, final
 
 from apfex.clusters import is_dask_frame
-from apfex.files import Dialect, check_text, first_line, is_view, read_parquet_batches
+from apfex.files import (
+    Dialect,
+    check_single,
+    check_text,
+    first_line,
+    is_view,
+    read_parquet_batches,
+)
 from apfex.memory import free_memory, in_bytes, is_too_much
 from apfex.plain import printable
 from apfex.runs._csv import read_csv, read_dialect
@@ -100,6 +107,11 @@ class Table:
         Rows are numbered from 0.
         """
         wanted = list(self.columns if columns is None else columns)
+        if not self.dialect:
+            try:
+                check_single(stored_schema(self), wanted, self.name)
+            except ValueError as error:
+                raise RunError(str(error)) from error
         rows = self._read(wanted, text)
         with _reading(self.path or self.name):
             return to_pandas(rows, text)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from apfex.arguments import check_path
-from apfex.files import check_text, read_parquet_batches
+from apfex.files import check_single, check_text, read_parquet_batches
 from apfex.streams._csv_files import open_csv_files
 from apfex.streams._stream import Stream, frame_of, reading
 
@@ -116,6 +116,7 @@ def open_dataset(dataset: ds.Dataset, name: str = "the dataset") -> Stream:
         raise ValueError(f"{name} must have columns of different names, got {repeated} twice.")
 
     def read(columns: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
+        check_single(schema, columns, name)
         wanted = pa.schema([schema.field(name) for name in columns])
         for fragment in fragments:
             with reading(str(getattr(fragment, "path", name))):
