@@ -90,6 +90,12 @@ def test_a_run_of_a_file_goes_beside_it_and_its_path_is_absolute(tmp_path, monke
     assert free_folder("here", "data/people.csv") == tmp_path / "here"
 
 
+@pytest.mark.skipif(not Path("/dev/null").is_char_device(), reason="there are no devices here")
+def test_nobody_is_told_to_remove_a_device():
+    with pytest.raises(RunError, match=r"exists already; name another folder \(out\)\.$"):
+        free_folder("/dev/null", "people.csv")
+
+
 def test_a_place_that_cannot_be_made_is_told(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(RunError, match="cannot be made"):

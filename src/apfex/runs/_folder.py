@@ -55,9 +55,10 @@ def free_folder(out: str | os.PathLike[str] | None, name: str = "run") -> Path:
     folder = path_of("out", out).absolute()
     is_empty = folder.is_dir() and not any(folder.iterdir())
     if (folder.exists() or folder.is_symlink()) and not is_empty:
+        is_own = folder.is_dir() or folder.is_file() or folder.is_symlink()
+        rest = ", or remove it." if is_own else "."  # nobody should remove /dev/null
         raise RunError(
-            f"{folder} exists already; name another folder ({hint('out')}), or remove it.",
-            found=folder,
+            f"{folder} exists already; name another folder ({hint('out')}){rest}", found=folder
         )
     return folder
 
