@@ -74,10 +74,10 @@ ROOMS = {
         ("distributed/test_equal_steps.py", "distributed/test_failures.py"),
         slow=True,
     ),
-    "prices": Room(("models/_prices.py",), ("models/test_prices.py",)),
+    "prices": Room(("rules/_prices.py",), ("rules/test_prices.py",)),
     "rule_search": Room(
-        ("models/_rule_search.py", "models/_rule_problem.py", "models/_aims.py"),
-        ("models/test_rule_search.py", "models/test_aims.py", "models/test_explorer.py"),
+        ("rules/_search.py", "rules/_problem.py", "models/_aims.py"),
+        ("rules/test_search.py", "models/test_aims.py", "models/test_explorer.py"),
     ),
     "pareto_front": Room(
         ("front/_pareto_front.py", "front/_candidates.py"),

@@ -18,7 +18,7 @@ from apfex.front._cells import CellGroupings
 from apfex.front._rows import Rows
 from apfex.groups import make_groups
 from apfex.metrics import NotEstimableWarning, dp_gap
-from apfex.models import RuleModel
+from apfex.rules import RuleModel
 
 
 def grouped(n=20_000, levels=(4, 5, 6), seed=0, skew=0.0):

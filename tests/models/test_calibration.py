@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from apfex.models import JointModel, RuleModel, calibrate, fit_calibration
+from apfex.models import JointModel, calibrate, fit_calibration
 from apfex.models._calibration import calibrate_out_of_fold
+from apfex.rules import RuleModel
 
 
 def skewed(n: int, slope: float, offset: float, seed: int) -> tuple[torch.Tensor, torch.Tensor]:

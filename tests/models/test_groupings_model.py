@@ -8,15 +8,14 @@ from apfex.models import (
     GroupingsModel,
     JointRows,
     OutOfFoldPredictions,
-    RuleProblem,
     TrainingSettings,
     TreeLearner,
     TreeSettings,
     mixture_gain,
     network_learners,
-    rule_scores,
 )
 from apfex.models._joint_model import given_groups
+from apfex.rules import RuleProblem, rule_scores
 
 N, K, C = 400, 6, 2
 CELLS = torch.tensor([[0, 2], [0, 3], [0, 4], [1, 2], [1, 3], [1, 4]])

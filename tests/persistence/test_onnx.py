@@ -32,9 +32,10 @@ from tests.test_readme import run_page
 from torch import nn
 
 from apfex.estimator import APFExClassifier
-from apfex.models import JointModel, RuleModel
+from apfex.models import JointModel
 from apfex.persistence._onnx_graph import Graph
 from apfex.persistence._onnx_modules import ModuleExport
+from apfex.rules import RuleModel
 
 EXACT, ROUNDED = 1e-9, 1e-4
 """Of networks in float64; of trees and of a user's modules, in float32."""

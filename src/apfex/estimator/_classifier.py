@@ -57,8 +57,9 @@ from apfex.front import (
     search_streamed_front,
 )
 from apfex.metrics import check_indexes
-from apfex.models import InitModel, RuleModel, thread_count, use_threads
+from apfex.models import InitModel, thread_count, use_threads
 from apfex.persistence import StoredModel, export_onnx, save_model
+from apfex.rules import RuleModel
 from apfex.streams import StreamSettings, is_stream, open_stream, spool_folder
 
 if TYPE_CHECKING:

@@ -39,10 +39,9 @@ from apfex.models import (
     given_groups,
     mix_learners,
     out_of_fold,
-    rule_scores,
-    rules_at_rate,
 )
 from apfex.rates import ConfusionCounts
+from apfex.rules import rule_scores, rules_at_rate
 from apfex.streams import StreamSettings
 
 _DECISIONS = 2**19

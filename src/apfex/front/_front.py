@@ -15,7 +15,8 @@ from apfex.front._display import FrontDisplay
 from apfex.front._encoded_rows import EncodedRows, InputRows
 from apfex.front._html import front_as_html
 from apfex.front._point import Point
-from apfex.models import BoostedModel, InitModel, JointModel, RuleModel, calibrate
+from apfex.models import BoostedModel, InitModel, JointModel, calibrate
+from apfex.rules import RuleModel
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -37,16 +37,18 @@ from apfex.models import (
     NOWHERE,
     Aims,
     Checkpoint,
-    ExploredRules,
     InitModel,
     JointModel,
     OutOfFoldPredictions,
-    RuleModel,
-    RuleProblem,
     check_codes,
-    explore_rules,
     fit_joint_model,
     kept,
+)
+from apfex.rules import (
+    ExploredRules,
+    RuleModel,
+    RuleProblem,
+    explore_rules,
     rule_scores,
     rules_at_rate,
 )

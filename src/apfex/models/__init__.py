@@ -1,4 +1,4 @@
-"""Stacked networks, boosted trees, joint models of group and label, and decision rules on them."""
+"""Stacked networks, boosted trees, and joint models of group and label."""
 
 from apfex.models._adam import Adam
 from apfex.models._aims import Aims, spread_aims
@@ -10,6 +10,7 @@ from apfex.models._checkpoint import (
     as_it_is,
     check_codes,
     check_count,
+    check_like,
     check_tensor,
     kept,
 )
@@ -18,6 +19,7 @@ from apfex.models._chunked_rows import Chunk, ChunkedLearner, ChunkedRows, Part,
 from apfex.models._chunked_trees import ChunkedTreeLearner
 from apfex.models._dask_rows import DaskRows, PartitionRows
 from apfex.models._dask_trees import DaskTreeLearner
+from apfex.models._explorer import Explorer
 from apfex.models._groupings_model import GroupingsModel
 from apfex.models._joint_learners import (
     ColumnsLearner,
@@ -38,9 +40,6 @@ from apfex.models._joint_model import (
 from apfex.models._label_columns import InitModel, LabelColumnsLearner, LabelColumnsModel
 from apfex.models._member_gradient import MemberGradient, MemberSchedule
 from apfex.models._rows import JointRows, TrainingRows
-from apfex.models._rule_model import RuleModel, rule_scores, rules_at_rate
-from apfex.models._rule_problem import RuleProblem
-from apfex.models._rule_search import ExploredRules, explore_rules
 from apfex.models._stacked_mlp import StackedMLP
 from apfex.models._stacked_modules import StackedModules
 from apfex.models._threads import beside, thread_count, use_threads

@@ -19,9 +19,9 @@ from apfex.models import (
     JointModel,
     JointTrees,
     LabelColumnsModel,
-    RuleModel,
     Trees,
 )
+from apfex.rules import RuleModel
 
 LAYERS: dict[type[nn.Module], tuple[str, ...]] = {
     nn.BatchNorm1d: ("num_features", "eps", "momentum", "affine", "track_running_stats"),

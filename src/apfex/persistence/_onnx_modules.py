@@ -10,17 +10,10 @@ from typing import Any, final
 import numpy as np
 from torch import Tensor, nn
 
-from apfex.models import (
-    BoostedModel,
-    ColumnsModel,
-    GroupingsModel,
-    JointModel,
-    JointTrees,
-    RuleModel,
-    Trees,
-)
+from apfex.models import BoostedModel, ColumnsModel, GroupingsModel, JointModel, JointTrees, Trees
 from apfex.persistence._modules import is_known
 from apfex.persistence._onnx_graph import Graph, add_trees
+from apfex.rules import RuleModel
 
 _TINY = 1e-30
 _TINY_SHARE = 1e-12

@@ -10,13 +10,10 @@ import torch
 from torch import Tensor
 
 from apfex.history import History
-from apfex.models._adam import Adam
-from apfex.models._aims import Aims
-from apfex.models._checkpoint import check_like
-from apfex.models._explorer import Explorer
-from apfex.models._prices import Prices
-from apfex.models._rule_problem import RuleProblem, SoftDecisions, largest_gaps
+from apfex.models import Adam, Aims, Explorer, check_like
 from apfex.objectives import Aggregate
+from apfex.rules._prices import Prices
+from apfex.rules._problem import RuleProblem, SoftDecisions, largest_gaps
 from apfex.strategies import Strategy
 
 _LEAST_SLOPE = 1e-3
@@ -180,7 +177,8 @@ def explore_rules(
 
     Examples
     --------
-    >>> from apfex.models import OutOfFoldPredictions, rule_scores
+    >>> from apfex.models import OutOfFoldPredictions
+    >>> from apfex.rules import rule_scores
     >>> from apfex.strategies import AdaptiveSwitch
     >>> q = torch.tensor([[[0.4, 0.1], [0.2, 0.3]], [[0.1, 0.5], [0.1, 0.3]]])
     >>> predictions = OutOfFoldPredictions(q, torch.tensor([0, 1]))

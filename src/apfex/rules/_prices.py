@@ -8,8 +8,8 @@ from typing import final
 import torch
 from torch import Tensor
 
-from apfex.models._rule_problem import MIN_SHARE, spread_to_groups
 from apfex.rates import RATES, RateName
+from apfex.rules._problem import MIN_SHARE, spread_to_groups
 
 _LEAST_DENSITY = 0.5
 """Share of a group per unit of score at the threshold that steps count with at least: where few

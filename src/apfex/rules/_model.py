@@ -7,7 +7,7 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor, nn
 
-from apfex.models._joint_model import JointModel
+from apfex.models import JointModel
 
 
 @final

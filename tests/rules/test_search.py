@@ -11,18 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apfex.front import hypervolume
-from apfex.models import (
-    Aims,
-    JointModel,
-    OutOfFoldPredictions,
-    RuleModel,
-    RuleProblem,
-    explore_rules,
-    rule_scores,
-    spread_aims,
-)
+from apfex.models import Aims, JointModel, OutOfFoldPredictions, spread_aims
 from apfex.models._joint_model import given_groups
-from apfex.models._rule_search import RuleSchedule
+from apfex.rules import RuleModel, RuleProblem, explore_rules, rule_scores
+from apfex.rules._search import RuleSchedule
 from apfex.strategies import STRATEGIES, AdaptiveWeighting, EqualWeights, read_strategies
 
 QUICK = RuleSchedule(arrive=12, windows=2, window=4)

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
-from apfex.models import Aims, OutOfFoldPredictions, RuleProblem, explore_rules
-from apfex.models._prices import _MOST, Prices, _settle
-from apfex.models._rule_problem import largest_gaps
-from apfex.models._rule_search import RuleSchedule
+from apfex.models import Aims, OutOfFoldPredictions
+from apfex.rules import RuleProblem, explore_rules
+from apfex.rules._prices import _MOST, Prices, _settle
+from apfex.rules._problem import largest_gaps
+from apfex.rules._search import RuleSchedule
 from apfex.strategies import EqualWeights
 
 inf = float("inf")

@@ -11,10 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from apfex.models._joint_model import OutOfFoldPredictions
-from apfex.models._rule_model import rules_at_rate
+from apfex.models import OutOfFoldPredictions
 from apfex.objectives import Aggregate, gaps_of_counts
 from apfex.rates import GroupIndex, RateName
+from apfex.rules._model import rules_at_rate
 
 MIN_SHARE = 1e-9
 """Groups count from this share of all rows on."""
