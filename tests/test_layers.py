@@ -50,6 +50,7 @@ ROOMS = [
     "estimator",
     "datasets",
     "report",
+    "sources",
     "runs",
     "integrations",
     "cli",

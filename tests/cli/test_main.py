@@ -8,7 +8,7 @@ import pytest
 
 from apfex.cli import Screen
 from apfex.runs import RunError
-from apfex.runs._errors import hint
+from apfex.sources._errors import hint
 
 
 def raising(error):

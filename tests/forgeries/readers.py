@@ -40,7 +40,7 @@ from apfex.models import Trees
 from apfex.persistence import _checkpoint as checkpoints
 from apfex.report import read_decision
 from apfex.runs import audit_file, load_audit, load_run
-from apfex.runs._streams import open_stream as open_rows
+from apfex.sources._streams import open_stream as open_rows
 from apfex.streams import open_stream
 
 Forge = Callable[[Callable, bytes], bytes]
@@ -110,7 +110,7 @@ def _use_table(name: str) -> Callable[[Path], None]:
 
 def _use_rows(name: str) -> Callable[[Path], None]:
     def use(folder: Path) -> None:
-        from apfex.runs._tables import to_pandas
+        from apfex.sources._tables import to_pandas
 
         stream = open_rows(folder / name)
         for batch in stream.batches(10):

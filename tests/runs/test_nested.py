@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from apfex import explore
-from apfex.runs._tables import Table
+from apfex.sources._tables import Table
 
 NESTED = {"lists": [["a"]] * 8, "records": [{"a": 1}] * 8}
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.people import people
 
 from apfex.runs import load_run
-from apfex.runs._tables import open_table
-from apfex.runs._writers import CsvWriter
+from apfex.sources._tables import open_table
+from apfex.sources._writers import CsvWriter
 
 
 def rows_with(**columns):

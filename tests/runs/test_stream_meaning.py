@@ -8,7 +8,7 @@ import pytest
 from apfex import explore
 from apfex.runs import RunError
 from apfex.runs._columns import feature_types
-from apfex.runs._tables import open_table
+from apfex.sources._tables import open_table
 from apfex.streams import RowSample, open_files
 
 MANY = "".join(f"{place},b\n" for place in range(60))

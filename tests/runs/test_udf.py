@@ -126,7 +126,7 @@ def vars_of(udf):
 
 
 def test_dates_and_groups(connection, tmp_path):
-    from tests.runs.test_streams import mixed_rows
+    from tests.sources.test_streams import mixed_rows
 
     from apfex import explore
 

@@ -76,7 +76,7 @@ def test_every_module_has_its_place_in_the_reference():
         for line in page.read_text(encoding="utf-8").splitlines()
         if line.startswith("::: ")
     ]
-    rooms = "arguments engines extras files markup memory plain rules strict_json"  # for others
+    rooms = "arguments engines extras files markup memory plain rules sources strict_json"
     inner = {f"apfex.{room}" for room in rooms.split()}
     assert sorted(told) == sorted(set(MODULES) - inner)
 

@@ -9,12 +9,12 @@ Errors and warnings are :class:`RunError` and :class:`RunWarning`, which carry w
 from apfex.runs._audit import AuditRun, audit_file, load_audit
 from apfex.runs._columns import GroupCounts
 from apfex.runs._data import RunData
-from apfex.runs._errors import RunError, RunWarning
 from apfex.runs._explore import explore
 from apfex.runs._folder import free_folder
 from apfex.runs._gates import GateResult, check_gates, read_rule
 from apfex.runs._rerun import rerun
 from apfex.runs._run import Run, audit_in_words, load_any, load_run, rewrite_report
+from apfex.sources import RunError, RunWarning
 
 __all__ = [
     "AuditRun",

@@ -29,7 +29,6 @@ from apfex.runs._columns import (
     read_weight,
     warn_of_many_levels,
 )
-from apfex.runs._errors import RunError, hint
 from apfex.runs._folder import (
     AUDIT,
     REPORT,
@@ -44,7 +43,7 @@ from apfex.runs._folder import (
 )
 from apfex.runs._labels import MISSING, Outcome, read_decisions
 from apfex.runs._settings import AuditFileSettings, Bins, Names, named_metrics
-from apfex.runs._tables import Table, open_table
+from apfex.sources import RunError, Table, hint, open_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -260,7 +259,7 @@ def load_audit(folder: str | os.PathLike[str]) -> AuditRun:
     --------
     >>> load_audit("nowhere")
     Traceback (most recent call last):
-    apfex.runs._errors.RunError: There is no run nowhere.
+    apfex.sources._errors.RunError: There is no run nowhere.
     """
     home, record = read_record(folder, "audit")
     return AuditRun(read_audit(home), None, record, home)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 from apfex.runs._columns import GroupCounts, find_columns
-from apfex.runs._errors import RunError, hint
 from apfex.runs._labels import Outcome
 from apfex.runs._settings import AuditFileSettings
+from apfex.sources import RunError, hint
 
 if TYPE_CHECKING:
     from apfex.groups import Groups
-    from apfex.runs._tables import Table
+    from apfex.sources import Table
 
 MOST_LEVELS = 100_000
 

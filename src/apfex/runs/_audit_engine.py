@@ -27,10 +27,9 @@ from apfex.runs._columns import (
     read_groups,
     warn_of_many_levels,
 )
-from apfex.runs._errors import path_of
 from apfex.runs._labels import MISSING, Outcome, read_decisions, read_reached
 from apfex.runs._settings import AuditFileSettings, spelled
-from apfex.runs._tables import Table, open_table
+from apfex.sources import Table, open_table, path_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -219,7 +218,7 @@ def _complete(
 
 
 def _check_scores(tally: Tally, columns: dict[str, str], settings: AuditFileSettings) -> None:
-    from apfex.runs._errors import RunError, hint
+    from apfex.sources import RunError, hint
 
     if "s_low" not in tally.sums:
         return

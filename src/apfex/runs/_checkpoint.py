@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from apfex.runs._data import RunData
-from apfex.runs._errors import RunError, RunWarning, hint
 from apfex.runs._folder import RUN
 from apfex.runs._settings import ExploreSettings
+from apfex.sources import RunError, RunWarning, hint
 
 if TYPE_CHECKING:
     from apfex.persistence import FolderCheckpoint

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 
 from apfex.files import unusable_columns
-from apfex.plain import printable
+from apfex.plain import listed, nearest, printable
 from apfex.runs._dates import is_date, to_days
-from apfex.runs._errors import RunError, RunWarning, hint, listed, named, nearest
-from apfex.runs._tables import Table, stored_schema, to_pandas
+from apfex.sources import RunError, RunWarning, Table, hint, named, stored_schema, to_pandas
 
 if TYPE_CHECKING:
     import pandas as pd

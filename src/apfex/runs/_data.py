@@ -23,10 +23,9 @@ from apfex.runs._columns import (
 )
 from apfex.runs._data_checks import Leak, Proxy, find_identifiers, find_leaks, find_proxies
 from apfex.runs._dates import is_unclear_date
-from apfex.runs._errors import RunError, hint, named, unknown
 from apfex.runs._labels import MISSING, read_outcomes
 from apfex.runs._settings import ExploreSettings
-from apfex.runs._tables import ENDINGS, Table, nearest_file, open_table
+from apfex.sources import ENDINGS, RunError, Table, hint, named, nearest_file, open_table, unknown
 
 if TYPE_CHECKING:
     import pandas as pd

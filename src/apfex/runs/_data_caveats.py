@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from apfex.plain import printable
-from apfex.runs._errors import RunWarning, hint, listed
+from apfex.plain import listed, printable
+from apfex.sources import RunWarning, hint
 
 if TYPE_CHECKING:
     from apfex.metrics import NotEstimableWarning

@@ -12,10 +12,9 @@ import numpy as np
 
 from apfex.files import to_values
 from apfex.groups import UnseenGroupWarning
+from apfex.plain import listed
 from apfex.runs._columns import check_kind, check_lacking, group_columns, read_groups, to_features
-from apfex.runs._errors import RunError, hint, listed
-from apfex.runs._streams import Batch
-from apfex.runs._tables import to_pandas
+from apfex.sources import Batch, RunError, hint, to_pandas
 
 if TYPE_CHECKING:
     import pandas as pd

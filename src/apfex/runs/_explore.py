@@ -15,14 +15,13 @@ from apfex.distributed import chosen_workers
 from apfex.plain import jsonable, printable
 from apfex.runs._checkpoint import checkpoint_of
 from apfex.runs._conclusion import conclude
-from apfex.runs._dask_frames import stored_frame
 from apfex.runs._data import RunData, SplitData, read_and_split
 from apfex.runs._data_caveats import caveats_of_data, caveats_of_training, warn_of_data
-from apfex.runs._errors import RunError, RunWarning, hint
 from apfex.runs._folder import MODEL, RUN, free_folder, new_folder, new_record
 from apfex.runs._run import Run, caveats_of, with_run_id
 from apfex.runs._settings import Bins, ExploreSettings, Names
 from apfex.runs._stream_data import StreamedData, is_streamed, read_streamed
+from apfex.sources import RunError, RunWarning, hint, stored_frame
 
 if TYPE_CHECKING:
     from apfex.estimator import APFExClassifier

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from apfex.arguments import as_path
 from apfex.plain import jsonable, printable
 from apfex.runs._columns import FeatureType
-from apfex.runs._errors import RunError, RunWarning, hint, path_of
 from apfex.runs._settings import fits
+from apfex.sources import RunError, RunWarning, hint, path_of
 
 if TYPE_CHECKING:
     from apfex.auditing import Audit

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from apfex.arguments import as_names
 from apfex.plain import printable
-from apfex.runs._errors import RunError, hint, unknown
+from apfex.sources import RunError, hint, unknown
 
 if TYPE_CHECKING:
     import pandas as pd

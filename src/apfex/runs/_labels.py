@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from apfex.plain import listed
 from apfex.runs._columns import is_numeric
-from apfex.runs._errors import RunError, hint, listed, unknown
 from apfex.runs._settings import spelled
+from apfex.sources import RunError, hint, unknown
 
 if TYPE_CHECKING:
     import pandas as pd

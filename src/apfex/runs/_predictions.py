@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO, final
 
-from apfex.runs._errors import RunError, hint, path_of
-from apfex.runs._streams import TableStream
-from apfex.runs._tables import format_of
+from apfex.sources import RunError, TableStream, format_of, hint, path_of
 
 
 @final

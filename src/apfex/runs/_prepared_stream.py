@@ -20,10 +20,9 @@ from apfex.runs._columns import (
 )
 from apfex.runs._data import MOST_LEVELS
 from apfex.runs._dates import is_date
-from apfex.runs._errors import RunError, hint, named
 from apfex.runs._labels import MISSING, read_outcomes
 from apfex.runs._settings import ExploreSettings
-from apfex.runs._tables import Table
+from apfex.sources import RunError, Table, hint, named
 from apfex.streams import RowSample, Stream, StreamSettings, count_cells
 
 if TYPE_CHECKING:

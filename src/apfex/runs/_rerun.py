@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any, final
 
 from apfex.clusters import is_dask_frame
-from apfex.runs._dask_frames import stored_frame
-from apfex.runs._errors import RunError, hint
 from apfex.runs._explore import Progress, explore_with
 from apfex.runs._folder import check_finished, read_record, versions
 from apfex.runs._run import Run
 from apfex.runs._settings import ExploreSettings
 from apfex.runs._stream_data import hash_of_files
-from apfex.runs._tables import open_table
+from apfex.sources import RunError, hint, open_table, stored_frame
 
 
 @final
@@ -74,7 +72,7 @@ def rerun(
     --------
     >>> rerun("nowhere")
     Traceback (most recent call last):
-    apfex.runs._errors.RunError: There is no run nowhere.
+    apfex.sources._errors.RunError: There is no run nowhere.
     """
     home, record = read_record(folder, "explore")
     check_finished(record, home)

@@ -18,7 +18,6 @@ from apfex.runs._audit import AuditRun, load_audit
 from apfex.runs._conclusion import Conclusion
 from apfex.runs._data import RunData
 from apfex.runs._decider import NAMES, Decider, one_warning_of_unseen
-from apfex.runs._errors import RunError, RunWarning, hint
 from apfex.runs._folder import (
     AUDIT,
     DECISION,
@@ -41,9 +40,8 @@ from apfex.runs._folder import (
 )
 from apfex.runs._predictions import PredictedFile, check_new, target_of
 from apfex.runs._settings import spelled
-from apfex.runs._streams import open_stream
 from apfex.runs._udf import RunUDF
-from apfex.runs._writers import open_writer
+from apfex.sources import RunError, RunWarning, hint, open_stream, open_writer
 
 if TYPE_CHECKING:
     from apfex.auditing import Audit
@@ -446,7 +444,7 @@ def load_run(folder: str | os.PathLike[str]) -> Run:
     --------
     >>> load_run("nowhere")
     Traceback (most recent call last):
-    apfex.runs._errors.RunError: There is no run nowhere.
+    apfex.sources._errors.RunError: There is no run nowhere.
     """
     home, record = read_record(folder, "explore")
     return Run(record, home)
@@ -459,7 +457,7 @@ def load_any(folder: str | os.PathLike[str]) -> Run | AuditRun:
     --------
     >>> load_any("nowhere")
     Traceback (most recent call last):
-    apfex.runs._errors.RunError: There is no run nowhere.
+    apfex.sources._errors.RunError: There is no run nowhere.
     """
     home, record = read_record(folder)
     return Run(record, home) if record["command"] == "explore" else load_audit(home)
@@ -494,7 +492,7 @@ def rewrite_report(
     --------
     >>> rewrite_report("nowhere")
     Traceback (most recent call last):
-    apfex.runs._errors.RunError: There is no run nowhere.
+    apfex.sources._errors.RunError: There is no run nowhere.
     """
     run = load_any(folder)
     if decision is not None:

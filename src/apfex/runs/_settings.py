@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, final, get_args, get_origin, get_type_hin
 import numpy as np
 
 from apfex.plain import printable
-from apfex.runs._errors import RunError, hint, unknown
+from apfex.sources import RunError, hint, unknown
 
 Bins = Mapping[str, Sequence[float]]
 Names = str | Sequence[str]

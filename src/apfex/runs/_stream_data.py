@@ -17,14 +17,12 @@ from apfex.files import unpacked_size
 from apfex.memory import usable_memory
 from apfex.plain import printable
 from apfex.runs._columns import GroupCounts
-from apfex.runs._csv import check_encoding, told_as_run_errors
 from apfex.runs._data import RunData, classes_of, favorable_of
 from apfex.runs._data_checks import find_identifiers, find_leaks, find_proxies
 from apfex.runs._dates import is_unclear_date
-from apfex.runs._errors import RunError, hint, path_of
 from apfex.runs._prepared_stream import LABEL, STRATUM, WEIGHT, PreparedStream
 from apfex.runs._settings import ExploreSettings
-from apfex.runs._tables import ENDINGS
+from apfex.sources import ENDINGS, RunError, check_encoding, hint, path_of, told_as_run_errors
 from apfex.streams import Stream, StreamSettings, open_files, paths_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from apfex.extras import need_extra
 from apfex.runs._decider import NAMES, Decider
-from apfex.runs._errors import RunError, hint
+from apfex.sources import RunError, hint
 
 if TYPE_CHECKING:
     import pyarrow as pa

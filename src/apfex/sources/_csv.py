@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from apfex import files
 from apfex.files import NO_VALUE, Dialect, EncodingError, csv_options, reading_csv
-from apfex.runs._errors import RunError, hint
+from apfex.sources._errors import RunError, hint
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,8 +8,8 @@ from glob import glob, has_magic
 from pathlib import Path
 from urllib.parse import unquote
 
-from apfex.runs._errors import RunError
-from apfex.runs._tables import ENDINGS, format_of
+from apfex.sources._errors import RunError
+from apfex.sources._tables import ENDINGS, format_of
 
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"

@@ -15,7 +15,7 @@ import pytest
 from tests.forgeries.mutations import bomb
 
 from apfex.runs import RunError, audit_file, load_run, rewrite_report
-from apfex.runs._tables import open_table
+from apfex.sources._tables import open_table
 
 
 def test_a_packed_csv_that_fills_a_memory_is_refused(tmp_path):
@@ -67,7 +67,7 @@ def sheet_with(path, cells, dimension="A1:B2"):
     ],
 )
 def test_a_sheet_of_a_few_cells_is_no_table_of_billions(tmp_path, monkeypatch, cells, message):
-    monkeypatch.setattr("apfex.runs._excel._MOST_ROWS", 2_000)
+    monkeypatch.setattr("apfex.sources._excel._MOST_ROWS", 2_000)
     with pytest.raises(RunError, match=message):
         open_table(sheet_with(tmp_path / "t.xlsx", cells))
 
@@ -113,8 +113,8 @@ CAPPED = """
 import sys
 from tests.forgeries.child import cap_memory
 from apfex.runs import RunError
-from apfex.runs._streams import open_stream as open_rows
-from apfex.runs._tables import open_table
+from apfex.sources._streams import open_stream as open_rows
+from apfex.sources._tables import open_table
 from apfex.streams import open_stream
 import pandas, pyarrow.compute, pyarrow.dataset, pyarrow.parquet
 USES = {
@@ -164,7 +164,7 @@ def test_a_memory_that_pandas_finds_too_small_is_told(tmp_path, monkeypatch):
     def fail(*_):
         raise MemoryError("Unable to allocate 3 GiB")
 
-    monkeypatch.setattr("apfex.runs._tables.to_pandas", fail)
+    monkeypatch.setattr("apfex.sources._tables.to_pandas", fail)
     with pytest.raises(RunError, match=r"asks for more memory than there is \(Unable to allocate"):
         open_table(path).read()
 

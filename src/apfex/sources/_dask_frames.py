@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from apfex.runs._errors import RunError
+from apfex.sources._errors import RunError
 from apfex.streams import full_disk, spool_folder
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from apfex.files import first_line
-from apfex.plain import printable
-from apfex.runs._errors import RunError, nearest
-from apfex.runs._tables import Table
+from apfex.plain import nearest, printable
+from apfex.sources._errors import RunError
+from apfex.sources._tables import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa

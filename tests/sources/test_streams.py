@@ -17,8 +17,8 @@ from apfex import explore, make_biased
 from apfex.files import CellTypes, typed_cells
 from apfex.groups import UnseenGroupWarning
 from apfex.runs import RunError, load_run
-from apfex.runs._streams import open_stream
-from apfex.runs._tables import open_table
+from apfex.sources._streams import open_stream
+from apfex.sources._tables import open_table
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from apfex.runs._dask_frames import stored_frame
+from apfex.sources._dask_frames import stored_frame
 from apfex.streams import spool_folder
 
 dd = pytest.importorskip("dask.dataframe", reason="needs the extra dask")

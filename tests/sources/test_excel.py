@@ -10,7 +10,7 @@ from tests.people import COLUMNS, TRAINING, people
 
 from apfex import explore
 from apfex.runs import RunError
-from apfex.runs._tables import open_table
+from apfex.sources._tables import open_table
 
 openpyxl = pytest.importorskip("openpyxl")
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from apfex.extras import need_extra
 from apfex.files import NO_VALUE, check_zip
-from apfex.plain import printable
-from apfex.runs._errors import RunError, hint, listed, unknown
+from apfex.plain import listed, printable
+from apfex.sources._errors import RunError, hint, unknown
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -21,10 +21,10 @@ from apfex.files import (
     read_parquet_batches,
 )
 from apfex.memory import free_memory, in_bytes, is_too_much
-from apfex.plain import printable
-from apfex.runs._csv import read_csv, read_dialect
-from apfex.runs._errors import RunError, hint, nearest, path_of, unknown
-from apfex.runs._excel import read_sheet
+from apfex.plain import nearest, printable
+from apfex.sources._csv import read_csv, read_dialect
+from apfex.sources._errors import RunError, hint, path_of, unknown
+from apfex.sources._excel import read_sheet
 
 if TYPE_CHECKING:
     import pandas as pd

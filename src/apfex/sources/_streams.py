@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from apfex.files import CellTypes
-from apfex.runs._csv import check_quotes, stream_csv
-from apfex.runs._errors import RunError, path_of
-from apfex.runs._files import base_of, find_files, folder_values, is_pattern
-from apfex.runs._schemas import common_decimal, common_schema, to_schema
-from apfex.runs._tables import Table, check_names, open_table, stored_schema, stream_stored
+from apfex.sources._csv import check_quotes, stream_csv
+from apfex.sources._errors import RunError, path_of
+from apfex.sources._files import base_of, find_files, folder_values, is_pattern
+from apfex.sources._schemas import common_decimal, common_schema, to_schema
+from apfex.sources._tables import Table, check_names, open_table, stored_schema, stream_stored
 
 if TYPE_CHECKING:
     import pyarrow as pa

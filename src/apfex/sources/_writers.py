@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Protocol, TextIO, final
 import numpy as np
 
 from apfex.files import typed_cells
-from apfex.runs._csv import told_as_run_errors
-from apfex.runs._tables import format_of
+from apfex.sources._csv import told_as_run_errors
+from apfex.sources._tables import format_of
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from apfex.runs._streams import TableStream
+    from apfex.sources._streams import TableStream
 
 _RUNS_IN_SPREADSHEET = r"[=+\-@\t\r\n" + "\uff1d\uff0b\uff0d\uff20]"  # also in their full width
 _NUMBER = r"[+-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apfex.runs import RunError
-from apfex.runs._tables import open_table
+from apfex.sources._tables import open_table
 
 FRAME = pd.DataFrame(
     {
