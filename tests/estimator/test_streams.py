@@ -17,6 +17,7 @@ from apfex.streams import StreamSettings
 
 N = 6_000
 SENSITIVE = ["sex", "origin"]
+TREES = {"model": "boosting", "n_estimators": 10}
 
 
 @pytest.fixture(scope="module")
@@ -297,8 +298,31 @@ def test_groups_that_no_row_measures_are_warned_of_once(tmp_path, table):
     assert warned.filename == __file__  # the line that called fit
 
 
-def test_more_groups_than_chunks_know_are_refused(table, tmp_path):
-    many = table.assign(town=np.arange(N) % 17).drop(columns="weight")
-    many.to_parquet(tmp_path / "many.parquet")
-    with pytest.raises(ValueError, match=r"must cross to 64 groups at most .* got 68"):
-        classifier().fit(tmp_path, y="hired", sensitive_features=[*SENSITIVE, "town"])
+@pytest.mark.parametrize("given", [{}, {"group_thresholds": True}, TREES])
+def test_of_many_groups_the_front_is_that_of_the_rows_in_memory(tmp_path, given):
+    """144 groups: rules know levels, pairs and bands of them, whether rows are in memory or not."""
+    data = make_biased(n=8_000, random_state=0)
+    region, decade = np.random.default_rng(7).integers(0, 6, (2, 8_000))
+    people = data.sensitive.assign(region=region, decade=decade)
+    data.X.assign(hired=data.y, **dict(people)).to_parquet(tmp_path / "many.parquet")
+    clf = classifier(grouping="attributes", **given)
+    names = list(people.columns)
+    streamed = clone(clf).fit(tmp_path / "many.parquet", y="hired", sensitive_features=names)
+    inside = clone(clf).fit(data.X, data.y, sensitive_features=people)
+    assert len(streamed.front_[0].counts.groups) == 144
+    fronts = [one.front_.to_frame() for one in (streamed, inside)]
+    assert list(fronts[0].columns) == list(fronts[1].columns)
+    for bound in (1.0, 0.15):
+        errors = []
+        for front in fronts:
+            fair = front.filter(regex="gap").max(axis=1) <= bound
+            errors.append(front["error"][fair].min())
+        assert abs(errors[0] - errors[1]) < 0.03
+    new = {"sensitive_features": people[:50]} if given.get("group_thresholds") else {}
+    assert set(streamed.predict(data.X[:50], **new)) <= {0, 1}
+
+
+def test_groups_that_there_is_no_memory_for_are_told(folder, monkeypatch):
+    monkeypatch.setattr("apfex.front._chunked_search.is_too_much", lambda size: size > 10_000)
+    with pytest.raises(ValueError, match=r"fewer groups than 4: what \d+ rules decide"):
+        classifier().fit(folder, y="hired", sensitive_features=SENSITIVE)

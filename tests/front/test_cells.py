@@ -27,8 +27,13 @@ def grouped(n=20_000, levels=(4, 5, 6), seed=0, skew=0.0):
     columns = {f"a{i}": rng.choice(len(p), n, p=p / p.sum()) for i, p in enumerate(shares)}
     y = (rng.random(n) < 0.3 + 0.4 * (columns["a0"] > 1)).astype(int)
     crossing = make_groups(columns)
-    found: Any = CellGroupings.of(crossing, np.arange(n), y)
+    found: Any = CellGroupings.of(crossing, counts_of(crossing, y))
     return crossing, y, found
+
+
+def counts_of(crossing, y):
+    """Rows by cell and label."""
+    return np.bincount(crossing.codes * 2 + y, minlength=2 * len(crossing)).reshape(-1, 2)
 
 
 def test_few_cells_are_left_alone():
@@ -92,7 +97,7 @@ def test_a_pair_counts_where_its_labels_are_no_sum_of_effects():
     crossed = rng.random(9000) < 0.3 + 0.4 * (codes[1] == codes[3])
     found = []
     for y in (additive, crossed):
-        labels = CellLabels.of(crossing.codes, y.astype(int), len(crossing))
+        labels = CellLabels.of(counts_of(crossing, y))
         found.append(pairs_that_matter(crossing, labels, 48))
     assert found == [[], [("b", "d")]]
 
@@ -100,7 +105,7 @@ def test_a_pair_counts_where_its_labels_are_no_sum_of_effects():
 def test_bands_hold_cells_with_like_labels():
     crossing, y, found = grouped(20_000, (40, 40))
     bands = found.cells[:, found.attributes.index(())]
-    labels = CellLabels.of(crossing.codes, y, len(crossing))
+    labels = CellLabels.of(counts_of(crossing, y))
     shares = labels.shrunken(
         labels.by_effects([crossing.parent_codes(name) for name in crossing.attributes])
     )
@@ -117,7 +122,7 @@ def test_effects_add_up_where_the_truth_does():
     a, b = crossing.cells[crossing.codes].T
     truth = 0.55 + 0.1 * (crossing.cells[:, 0] - 1.5) + 0.05 * (crossing.cells[:, 1] - 1.5)
     y = (rng.random(200_000) >= 0.55 + 0.1 * (a - 1.5) + 0.05 * (b - 1.5)).astype(int)
-    labels = CellLabels.of(crossing.codes, y, len(crossing))
+    labels = CellLabels.of(counts_of(crossing, y))
     found = labels.by_effects([crossing.parent_codes(name) for name in ("a", "b")])
     assert np.abs(found - truth).max() < 0.015
 

@@ -2,6 +2,7 @@
 # pyright: reportArgumentType=false
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from apfex.models import (
     ChunkedNetworkLearner,
     ChunkedTreeLearner,
     JointRows,
+    JointTargets,
     TrainingSettings,
     TreeLearner,
     TreeSettings,
@@ -27,11 +29,12 @@ CPU = torch.device("cpu")
 
 
 class Chunks:
-    """Rows in memory as chunks."""
+    """Rows in memory, of which ``cell * c + label`` is known, as chunks."""
 
-    def __init__(self, rows: JointRows, size: int = 300) -> None:
+    def __init__(self, rows: JointRows, size: int = 300, joint: JointTargets | None = None) -> None:
         self.rows, self.size = rows, size
         self.shape, self.n_folds, self.n_inputs = rows.shape, rows.n_folds, rows.x.shape[1]
+        self.joint = joint or JointTargets(rows.shape)
 
     def counts(self, part) -> np.ndarray:
         del part
@@ -59,15 +62,27 @@ def rows_of(n=3_000, k=2, seed=0) -> JointRows:
     x = torch.randn(n, 4, generator=generator)
     groups = (x[:, 0] + torch.randn(n, generator=generator) > 0.3).long()
     groups = torch.where(torch.arange(n) % 50 == 0, k - 1, groups.clamp_max(k - 1))
+    if k > 3:  # of all sizes, and not by chance alone
+        groups = (2.0 * x[:, 2] + torch.randn(n, generator=generator) * 3 + k / 2).long() % k
     labels = (x[:, 1] + 0.5 * groups + torch.randn(n, generator=generator) > 0.5).long()
     weight = torch.rand(n, generator=generator) + 0.5
     return JointRows(x, groups * 2 + labels, (k, 2), torch.arange(n) % 3, weight)
 
 
+MANY = torch.tensor([[place // 9, 3 + place // 3 % 3, 6 + place % 3] for place in range(27)])
+"""The groups of 27 cells in three groupings of three."""
+
+
+def by_groupings(rows: JointRows) -> tuple[JointRows, JointTargets]:
+    """The same rows, whose models learn groups of three groupings, and what says so."""
+    joint = JointTargets((9, 2), MANY, (3, 3, 3))
+    return replace(rows, targets=joint.of(rows.targets), shape=(9, 2), sizes=(3, 3, 3)), joint
+
+
 def log_loss(models, rows: JointRows) -> float:
     chunk = Chunk(rows.x, rows.targets, rows.folds, rows.weight)
-    own = out_of_fold(models, chunk).gather(1, rows.targets.unsqueeze(1)).squeeze(1)
-    return float(-(own.log() @ rows.weight) / rows.weight.sum())
+    own = out_of_fold(models, chunk).gather(1, rows.targets.view(len(rows.x), -1))
+    return float(-(own.log().mean(1) @ rows.weight) / rows.weight.sum())
 
 
 @settings(max_examples=60, deadline=None)
@@ -120,6 +135,29 @@ def test_trees_of_chunks_predict_as_those_in_memory(tmp_path, k):
     found = learner.fit(Chunks(rows), lambda: steps.append(1))
     assert len(steps) == learner.steps
     assert log_loss(found, rows) == pytest.approx(log_loss(models, rows), rel=0.02)
+
+
+def test_of_many_cells_networks_learn_groupings_as_those_in_memory():
+    rows, training = rows_of(k=27), TrainingSettings(epochs=6, batch_size=256, learning_rate=0.02)
+    grouped, joint = by_groupings(rows)
+    learner = network_learners((), training)[-1]
+    models, _ = learner.fit(grouped, lambda: None)
+    chunks = Chunks(rows, joint=joint)
+    found = ChunkedNetworkLearner(learner.hidden, training, CPU).fit(chunks, lambda: None)
+    assert log_loss(found, grouped) == pytest.approx(log_loss(models, grouped), rel=0.02)
+
+
+def test_of_many_cells_trees_learn_groupings_as_those_in_memory(tmp_path):
+    rows, settings_ = rows_of(k=27), TreeSettings(n_estimators=15, max_depth=3)
+    grouped, joint = by_groupings(rows)
+    steps = []
+    models, _ = TreeLearner(settings_, "qqqq", 3).fit(grouped, lambda: None)
+    learner = ChunkedTreeLearner(settings_, "qqqq", 3, tmp_path)
+    found = learner.fit(Chunks(rows, joint=joint), lambda: steps.append(1))
+    assert len(steps) == learner.steps
+    assert log_loss(found, grouped) == pytest.approx(log_loss(models, grouped), rel=0.02)
+    pages = {path.name.split(".")[0] for path in tmp_path.iterdir()}
+    assert len(pages) <= 2  # all groupings share the rows in bins
 
 
 @pytest.mark.parametrize("kind", ["networks", "trees"])

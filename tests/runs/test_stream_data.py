@@ -152,10 +152,6 @@ def test_csv_files_are_large_by_what_they_hold(tmp_path, monkeypatch, name):
         ({"positive": "si"}, "'si' is no value of hired"),
         ({"search": "inprocess"}, "must be auto or postprocess where a table is read in chunks"),
         ({"sensitive": "merit_1", "bins": None}, "merit_1 has more than 200 different values"),
-        (
-            {"sensitive": ["sex", "age"], "bins": {"age": [*range(20, 70)]}},
-            r"makes \d+ groups .* in chunks at most 64 .* \(bins for numbers\).* \(stream=False\)",
-        ),
         ({"favorable": "perhaps"}, "favorable must be one of the two outcomes"),
     ],
 )

@@ -5,7 +5,6 @@ The archive knows nothing of fairness: values are [n, m], one row per point; sma
 inprocessing (a model for each point), and :class:`Fitted` is all that a fit has learned.
 """
 
-from apfex.front._cells import MOST_CELLS
 from apfex.front._criteria import Criteria
 from apfex.front._cross_fit import Inputs, TextAsCategories
 from apfex.front._dask_search import PartitionedRows

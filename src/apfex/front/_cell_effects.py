@@ -30,7 +30,7 @@ class CellLabels:
 
     Examples
     --------
-    >>> found = CellLabels.of(np.array([0, 1, 1, 1]), np.array([0, 1, 1, 0]), 2)
+    >>> found = CellLabels.of(np.array([[1, 0], [1, 2]]))
     >>> found.rows, found.hits
     (array([1, 3]), array([1, 1]))
     """
@@ -39,10 +39,9 @@ class CellLabels:
     hits: np.ndarray
 
     @staticmethod
-    def of(codes: np.ndarray, y: np.ndarray, k: int) -> CellLabels:
-        """Count rows with cells [n] and labels [n]."""
-        usual = codes[y == np.bincount(y).argmax()]
-        return CellLabels(np.bincount(codes, minlength=k), np.bincount(usual, minlength=k))
+    def of(counts: np.ndarray) -> CellLabels:
+        """Those of rows by cell and label [k, c]."""
+        return CellLabels(counts.sum(1), counts[:, counts.sum(0).argmax()])
 
     @property
     def share(self) -> float:
@@ -94,7 +93,7 @@ def pairs_that_matter(
     >>> from apfex.groups import make_groups
     >>> a, b, c = np.random.default_rng(0).integers(0, 2, (3, 4000))
     >>> crossing = make_groups({"a": a, "b": b, "c": c})
-    >>> labels = CellLabels.of(crossing.codes, a ^ b, len(crossing))
+    >>> labels = CellLabels.of(np.bincount(crossing.codes * 2 + (a ^ b)).reshape(-1, 2))
     >>> pairs_that_matter(crossing, labels, 32)
     [('a', 'b')]
     """

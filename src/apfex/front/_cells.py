@@ -8,9 +8,11 @@ from itertools import accumulate
 from typing import final
 
 import numpy as np
+import torch
 
 from apfex.front._cell_effects import CellLabels, pairs_that_matter
 from apfex.groups import Groups
+from apfex.models import JointTargets
 
 MOST_CELLS = 64
 """Up to so many cells models and rules know each of them."""
@@ -48,7 +50,8 @@ class CellGroupings:
     >>> from apfex.groups import make_groups
     >>> rng = np.random.default_rng(0)
     >>> crossing = make_groups({"age": rng.integers(0, 50, 5000), "sex": rng.integers(0, 2, 5000)})
-    >>> found = CellGroupings.of(crossing, np.arange(5000), rng.integers(0, 2, 5000))
+    >>> strata = crossing.codes * 2 + rng.integers(0, 2, 5000)
+    >>> found = CellGroupings.of(crossing, np.bincount(strata, minlength=200).reshape(100, 2))
     >>> found.attributes, found.cells.shape
     ((('age',), ('sex',), ()), (100, 3))
     """
@@ -58,11 +61,11 @@ class CellGroupings:
     attributes: tuple[tuple[str, ...], ...]
 
     @staticmethod
-    def of(crossing: Groups, part: np.ndarray, y: np.ndarray) -> CellGroupings | None:
-        """Group the cells by some of the rows, with labels [n] of all; None where they are few."""
-        if len(crossing) <= MOST_CELLS:
+    def of(crossing: Groups | None, counts: np.ndarray) -> CellGroupings | None:
+        """Group the cells by rows of each cell and label [k, c]; None where the cells are few."""
+        if crossing is None or len(crossing) <= MOST_CELLS:
             return None
-        labels = CellLabels.of(crossing.codes[part], y[part], len(crossing))
+        labels = CellLabels.of(counts)
         pairs = pairs_that_matter(crossing, labels, _PAIR_GROUPS)
         by = [(name,) for name in crossing.attributes] + pairs
         levels = {names: crossing.parent_codes(names) for names in by}
@@ -78,6 +81,13 @@ class CellGroupings:
         starts = accumulate(sizes, initial=0)
         numbered = [groups + start for groups, start in zip(found.values(), starts, strict=False)]
         return CellGroupings(np.stack(numbered, 1), sizes, tuple(found))
+
+    @staticmethod
+    def targets(many: CellGroupings | None, shape: tuple[int, int]) -> JointTargets:
+        """What models learn of rows with so many cells and classes."""
+        if many is None:
+            return JointTargets(shape)
+        return JointTargets((many.n_groups, shape[1]), torch.from_numpy(many.cells), many.sizes)
 
     @property
     def n_groups(self) -> int:

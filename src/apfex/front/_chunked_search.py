@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from apfex.front._candidates import SearchResult, decisions_of
-from apfex.front._cells import MOST_CELLS
+from apfex.front._cells import CellGroupings
 from apfex.front._criteria import check_measurable_counts
 from apfex.front._dealing import Dealer
 from apfex.front._decision_table import CountedRows, count_decisions
@@ -27,6 +27,7 @@ from apfex.front._progress import progress
 from apfex.front._rows import TableEncoders, ValidationRows, fit_encoders_to_summary
 from apfex.front._settings import SearchSettings
 from apfex.front._spooled_rows import RowFacts, SpooledRows, StreamedRows
+from apfex.memory import free_memory, in_bytes, is_too_much
 from apfex.models import (
     NOWHERE,
     Checkpoint,
@@ -36,7 +37,6 @@ from apfex.models import (
     JointModel,
     OutOfFoldPredictions,
     Part,
-    given_groups,
     mix_learners,
     out_of_fold,
 )
@@ -46,6 +46,8 @@ from apfex.streams import StreamSettings
 
 _DECISIONS = 2**19
 """Of all rules, that are in memory at a time."""
+_TABLES = 4
+"""Counts of what all rules decide that are in memory at a time."""
 
 
 def search_stream(
@@ -68,15 +70,18 @@ def search_stream(
     if by_labels or settings.looks_first(facts.n_rows):
         sample = streamed.training_sample(deal())
     encoder = fit_encoders_to_summary(streamed.summary, sample, settings)
-    rows = SpooledRows(streamed, encoder, dealer, settings.n_folds, streaming, folder)
+    many = CellGroupings.of(facts.crossing, dealer.training)
+    joint = CellGroupings.targets(many, facts.shape)
+    rows = SpooledRows(streamed, encoder, dealer, settings.n_folds, streaming, folder, joint)
     n = int(dealer.training.sum())
     learners = encoder.chunked_learners(settings, n, seed, folder)
-    return search_chunks(rows, facts, learners, encoder, settings, seed, checkpoint)
+    return search_chunks(rows, facts, many, learners, encoder, settings, seed, checkpoint)
 
 
 def search_chunks(
     rows: ChunkedRows,
     facts: RowFacts,
+    many: CellGroupings | None,
     learners: Sequence[ChunkedLearner],
     encoder: TableEncoders,
     settings: SearchSettings,
@@ -90,6 +95,8 @@ def search_chunks(
     rows : ChunkedRows
         Those of :class:`SpooledRows` are in files.
     facts : RowFacts
+    many : CellGroupings or None
+        What ``rows.joint`` was made of, where there are many cells.
     learners : sequence of ChunkedLearner
     encoder : TableEncoders
         Which the rows were encoded by.
@@ -110,7 +117,7 @@ def search_chunks(
             learner.fit(rows, lambda: show(next(done), []), checkpoint.part(f"learner{place}"))
             for place, learner in enumerate(learners)
         ]
-        found = _RuleRows.of(rows, facts, fitted, encoder, settings, seed)
+        found = _RuleRows.of(rows, facts, many, fitted, encoder, settings, seed)
         explored = found.joint.explore(checkpoint)
         rules = explored.rules
         if settings.positive_rate is not None:
@@ -164,6 +171,7 @@ class _RuleRows:
     def of(
         rows: ChunkedRows,
         facts: RowFacts,
+        many: CellGroupings | None,
         fitted: Sequence[list[torch.nn.Module]],
         encoder: TableEncoders,
         settings: SearchSettings,
@@ -177,18 +185,22 @@ class _RuleRows:
                 found.append(out_of_fold(models, chunk))
         targets, folds, weight = (torch.cat(part) for part in zip(*kept, strict=True))
         each = [(m, torch.cat(p)) for m, p in zip(fitted, parts, strict=True)]
-        model, joint = mix_learners(each, targets, weight, folds, rows.shape)
+        learnt = rows.joint.of(targets)
+        model, joint = mix_learners(each, learnt, weight, folds, rows.joint.shape)
+        if many is not None and settings.group_thresholds:
+            model = model.of_cells(torch.from_numpy(many.cells))
         device, n = settings.device, int(rows.counts("training").sum())
         sampled = n > len(targets)
         predictions = OutOfFoldPredictions(
             joint.to(device),
-            targets.to(device),
+            learnt.to(device),
             weight.to(joint).to(device) if sampled or facts.weighted else None,
             n if sampled else None,
         )
         if settings.group_thresholds:
             predictions = predictions.given_groups()
-        parents = [torch.from_numpy(codes) for codes in facts.parents()]
+        own = facts.parents() if many is None else many.parents(facts.groupings)
+        parents = [torch.from_numpy(codes) for codes in own]
         aims = settings.aims(len(facts.groupings))
         return _RuleRows(
             JointFit(encoder, model, predictions, folds.to(device), aims, parents, settings, seed),
@@ -217,7 +229,7 @@ def _probabilities(model: JointModel, chunk: Chunk, settings: SearchSettings) ->
     """Probabilities [n, k, c] of a chunk by all models together."""
     with torch.no_grad():
         q = model(chunk.x)
-    return given_groups(q, chunk.targets // q.shape[2]) if settings.group_thresholds else q
+    return model.given(q, chunk.targets // q.shape[2]) if settings.group_thresholds else q
 
 
 def _decide(
@@ -228,17 +240,27 @@ def _decide(
     settings: SearchSettings,
 ) -> np.ndarray:
     """Tables [1 or 3, b, k, c, c] of what the rules decide for the validation rows."""
-    own, shape = rules.cpu(), rows.shape  # rows may stay where they are
-    at_once = max(256, _DECISIONS // len(own))
+    own, (k, c) = rules.cpu(), rows.shape  # rows may stay where they are
+    size = 8 * (3 if facts.weighted else 1) * len(own) * k * c * c
+    if is_too_much(_TABLES * size):
+        raise ValueError(
+            f"sensitive_features must cross to fewer groups than {k:,}: what {len(own):,} rules "
+            f"decide for them takes {_TABLES} tables of {in_bytes(size)} at a time, and "
+            f"{in_bytes(free_memory())} are free; merge levels, or leave an attribute out."
+        )
+    at_once = max(256, _DECISIONS // len(own), k * c * c)
 
     def count(chunk: Chunk) -> np.ndarray:
         decided = decisions_of(rule_scores(own, _probabilities(model, chunk, settings)))
         weight = chunk.weight.numpy() if facts.weighted else None
-        return count_decisions(decided.numpy(), chunk.targets.numpy(), weight, shape)
+        return count_decisions(decided.numpy(), chunk.targets.numpy(), weight, (k, c))
 
     def measure(chunk: Chunk) -> np.ndarray:
-        places = torch.arange(len(chunk)).split(at_once)
-        return np.sum([count(chunk.take(part)) for part in places], axis=0)
+        first, *others = torch.arange(len(chunk)).split(at_once)
+        total = count(chunk.take(first))
+        for part in others:
+            total += count(chunk.take(part))
+        return total
 
     return rows.add_up("validation", measure)
 
@@ -264,13 +286,7 @@ def _at_rate(
 
 
 def check_measurable(facts: RowFacts, validation: np.ndarray, settings: SearchSettings) -> None:
-    """Refuse criteria that the validation rows cannot measure, and more groups than are known."""
-    if len(facts.groups) > MOST_CELLS:
-        raise ValueError(
-            f"sensitive_features must cross to {MOST_CELLS} groups at most where rows are read in "
-            f"chunks, got {len(facts.groups)}: merge levels, leave an attribute out, or fit a "
-            "table in memory, which takes thousands of groups."
-        )
+    """Refuse criteria that the validation rows cannot measure."""
     total = facts.counts.sum(0)
     if total.max() < 2:
         raise ValueError(

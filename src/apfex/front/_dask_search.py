@@ -15,12 +15,21 @@ import torch
 
 from apfex.clusters import gather
 from apfex.front._candidates import SearchResult
+from apfex.front._cells import CellGroupings
 from apfex.front._chunked_search import check_measurable, search_chunks
 from apfex.front._dealing import Dealer
 from apfex.front._rows import Encoder, fit_encoders_to_summary
 from apfex.front._settings import SearchSettings
 from apfex.front._spooled_rows import RowFacts, StreamedRows, check_same_rows
-from apfex.models import NOWHERE, Checkpoint, Chunk, DaskRows, DaskTreeLearner, PartitionRows
+from apfex.models import (
+    NOWHERE,
+    Checkpoint,
+    Chunk,
+    DaskRows,
+    DaskTreeLearner,
+    JointTargets,
+    PartitionRows,
+)
 from apfex.streams import StreamSettings
 
 EncodedStrata = tuple[Any, np.ndarray, np.ndarray]
@@ -69,13 +78,17 @@ def search_partitions(
     dealer = Dealer(facts.counts, fraction, streaming.rule_rows, n_folds, seed)
     check_measurable(facts, dealer.validation, settings)  # before workers have anything to do
     encoder = fit_encoders_to_summary(rows.streamed.summary, rows.streamed.sample, settings)
-    encoded = _encode_all(rows, encoder, dealer, n_folds)
+    many = CellGroupings.of(facts.crossing, dealer.training)
+    joint = CellGroupings.targets(many, facts.shape)
+    encoded = _encode_all(rows, encoder, dealer, n_folds, joint)
     trees = encoder.trees(settings, int(dealer.training.sum()), seed)
     learner = DaskTreeLearner(trees, encoder.feature_types, n_folds)
-    return search_chunks(encoded, facts, [learner], encoder, settings, seed, checkpoint)
+    return search_chunks(encoded, facts, many, [learner], encoder, settings, seed, checkpoint)
 
 
-def _encode_all(rows: PartitionedRows, encoder: Encoder, dealer: Dealer, n_folds: int) -> DaskRows:
+def _encode_all(
+    rows: PartitionedRows, encoder: Encoder, dealer: Dealer, n_folds: int, joint: JointTargets
+) -> DaskRows:
     """Rows on the workers, dealt into parts and folds.
 
     A row's lot depends on its place in its stratum alone, so that it can be drawn here, for each
@@ -97,7 +110,7 @@ def _encode_all(rows: PartitionedRows, encoder: Encoder, dealer: Dealer, n_folds
         futures = rows.client.compute(tasks)
     gather(rows.client, [rows.client.submit(_count, future, pure=False) for future in futures])
     parts: Any = {name: getattr(dealer, name) for name in ("training", "rules", "validation")}
-    return DaskRows(rows.client, futures, parts, np.stack(by_fold), encoder.n_inputs)
+    return DaskRows(rows.client, futures, parts, np.stack(by_fold), encoder.n_inputs, joint)
 
 
 @dataclass(frozen=True, eq=False)

@@ -113,25 +113,25 @@ class Rows:
 
     def cells(self, part: np.ndarray) -> CellGroupings | None:
         """What takes the place of the groups where there are many, by some of the rows."""
-        return None if self.crossing is None else CellGroupings.of(self.crossing, part, self.y)
+        shape = 1 if self.crossing is None else len(self.crossing), len(self.classes)
+        counts = np.bincount(strata(self)[part], minlength=shape[0] * shape[1]).reshape(shape)
+        return CellGroupings.of(self.crossing, counts)
 
     def joint(
         self, part: np.ndarray, x: Tensor, folds: Tensor, many: CellGroupings | None
     ) -> JointRows:
         """Some of the rows with their inputs and folds, to learn group and label together from."""
-        weight, c = self.sample_weight, len(self.classes)
-        rows = JointRows(
+        weight = self.sample_weight
+        k = 1 if self.crossing is None else len(self.crossing)
+        learnt = CellGroupings.targets(many, (k, len(self.classes)))
+        return JointRows(
             x,
-            torch.from_numpy(strata(self)[part]).to(x.device),
-            (1 if self.crossing is None else len(self.crossing), c),
+            learnt.of(torch.from_numpy(strata(self)[part])).to(x.device),
+            learnt.shape,
             folds,
             None if weight is None else torch.from_numpy(weight[part]).to(x),
+            learnt.sizes,
         )
-        if many is None:
-            return rows
-        cells = torch.from_numpy(many.cells).to(x.device)
-        targets = cells[rows.targets // c] * c + rows.labels.unsqueeze(1)
-        return replace(rows, targets=targets, shape=(many.n_groups, c), sizes=many.sizes)
 
     def validation(self, part: np.ndarray) -> ValidationRows:
         """Labels and groups of some of the rows, to choose by."""

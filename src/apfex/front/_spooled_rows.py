@@ -13,7 +13,7 @@ import torch
 from apfex.front._dealing import Dealer
 from apfex.front._rows import Encoder, Rows
 from apfex.groups import Groups, make_groups
-from apfex.models import Chunk, Part
+from apfex.models import Chunk, JointTargets, Part
 from apfex.streams import RecordFile, StreamSettings
 from apfex.tables import TableSummary
 
@@ -126,6 +126,8 @@ class SpooledRows:
     settings : StreamSettings
     folder : Path
         For the files; whoever made it removes it.
+    joint : JointTargets
+        What models learn of the rows.
     """
 
     def __init__(
@@ -136,7 +138,9 @@ class SpooledRows:
         n_folds: int,
         settings: StreamSettings,
         folder: Path,
+        joint: JointTargets,
     ) -> None:
+        self.joint = joint
         self.shape, self.n_folds, self.n_inputs = streamed.facts.shape, n_folds, encoder.n_inputs
         self._dealer, self._settings = dealer, settings
         fields = [("x", "<f4", (self.n_inputs,)), ("target", "<i4"), ("fold", "u1")]

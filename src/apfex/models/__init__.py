@@ -15,7 +15,14 @@ from apfex.models._checkpoint import (
     kept,
 )
 from apfex.models._chunked_learners import ChunkedColumnsLearner, ChunkedNetworkLearner
-from apfex.models._chunked_rows import Chunk, ChunkedLearner, ChunkedRows, Part, out_of_fold
+from apfex.models._chunked_rows import (
+    Chunk,
+    ChunkedLearner,
+    ChunkedRows,
+    JointTargets,
+    Part,
+    out_of_fold,
+)
 from apfex.models._chunked_trees import ChunkedTreeLearner
 from apfex.models._dask_rows import DaskRows, PartitionRows
 from apfex.models._dask_trees import DaskTreeLearner
@@ -33,7 +40,6 @@ from apfex.models._joint_model import (
     JointModel,
     OutOfFoldPredictions,
     fit_joint_model,
-    given_groups,
     mix_learners,
     mixture_gain,
 )

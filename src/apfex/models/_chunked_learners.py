@@ -12,7 +12,7 @@ from torch import nn
 
 from apfex.models._adam import Adam
 from apfex.models._checkpoint import NOWHERE, Checkpoint, check_count
-from apfex.models._chunked_rows import Chunk, ChunkedLearner, ChunkedRows
+from apfex.models._chunked_rows import Chunk, ChunkedLearner, ChunkedRows, JointTargets
 from apfex.models._joint_learners import DECAY_ROWS
 from apfex.models._joint_model import ColumnsModel
 from apfex.models._member_losses import cross_entropy_gradient
@@ -58,7 +58,7 @@ class ChunkedNetworkLearner:
         self, rows: ChunkedRows, on_step: Callable[[], None], checkpoint: Checkpoint = NOWHERE
     ) -> list[nn.Module]:
         """Train a network for each fold."""
-        n, (k, c) = int(rows.counts("training").sum()), rows.shape
+        n, (k, c) = int(rows.counts("training").sum()), rows.joint.shape
         training = self.training
         if not self.hidden:
             training = replace(training, weight_decay=min(1.0, DECAY_ROWS / n))
@@ -81,6 +81,7 @@ class ChunkedNetworkLearner:
                 population.train()
                 for batch in batches(rows, training, epoch):
                     rate = cosine_rate(training.learning_rate, min(1.0, done / steps))
+                    batch = replace(batch, targets=rows.joint.of(batch.targets))
                     _learn(population, optimizer, batch.to(self.device), rate)
                     done += 1
                 population.train(False)
@@ -100,7 +101,7 @@ def _learn(population: StackedMLP, optimizer: Adam, batch: Chunk, learning_rate:
     """One step of all members, each without the rows of its own fold."""
     folds, parameters = torch.arange(population.n_members), population.parameters()
     weight = batch.weight.to(batch.x) * (batch.folds != folds.to(batch.folds).unsqueeze(1))
-    no_codes = batch.targets.new_empty(0, len(batch))
+    no_codes = batch.folds.new_empty(0, len(batch))
     rows = TrainingRows(batch.x, batch.targets, no_codes, (), weight)
     scores = population.scores(batch.x)
     for parameter in parameters:
@@ -200,6 +201,10 @@ class _SomeColumns:
     @property
     def shape(self) -> tuple[int, int]:
         return self.rows.shape
+
+    @property
+    def joint(self) -> JointTargets:
+        return self.rows.joint
 
     @property
     def n_inputs(self) -> int:

@@ -25,7 +25,7 @@ class Chunk:
     ----------
     x : float32 Tensor of shape [n, d]
     targets : int64 Tensor of shape [n]
-        Group and label in one number: ``group * c + label``.
+        Group (a cell of the crossing) and label in one number: ``group * c + label``.
     folds : int64 Tensor of shape [n]
         Of validation rows 0.
     weight : float64 Tensor of shape [n]
@@ -56,6 +56,40 @@ class Chunk:
         return Chunk(*(part.to(device) for part in (self.x, self.targets, self.folds, self.weight)))
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class JointTargets:
+    """What models learn of a row: group and label, or its groups in several groupings of the cells.
+
+    Attributes
+    ----------
+    shape : pair of int
+        Groups, of all groupings together, and classes c.
+    cells : int64 Tensor of shape [k, s], optional
+        Of each of many cells its groups in s groupings, numbered one after the other.
+    sizes : tuple of s numbers
+        Groups of each grouping.
+
+    Examples
+    --------
+    >>> joint = JointTargets((5, 2), torch.tensor([[0, 2], [0, 3], [1, 4]]), (2, 3))
+    >>> joint.of(torch.tensor([5, 0]))
+    tensor([[3, 9],
+            [0, 4]])
+    """
+
+    shape: tuple[int, int]
+    cells: Tensor | None = None
+    sizes: tuple[int, ...] = ()
+
+    def of(self, strata: Tensor) -> Tensor:
+        """Return targets [n], or [n, s], of rows with ``cell * c + label`` [n]."""
+        if self.cells is None:
+            return strata
+        c = self.shape[1]
+        return self.cells.to(strata.device)[strata // c] * c + (strata % c).unsqueeze(1)
+
+
 class ChunkedRows(Protocol):
     """Encoded rows in chunks that can be read again, wherever they lie.
 
@@ -65,7 +99,12 @@ class ChunkedRows(Protocol):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of groups k and of classes c."""
+        """Number of groups k (cells of the crossing) and of classes c."""
+        ...
+
+    @property
+    def joint(self) -> JointTargets:
+        """What models learn of them."""
         ...
 
     @property
@@ -106,7 +145,7 @@ class ChunkedLearner(Protocol):
     def fit(
         self, rows: ChunkedRows, on_step: Callable[[], None], checkpoint: Checkpoint = NOWHERE
     ) -> list[torch.nn.Module]:
-        """Train a model with k * c logits for each fold, without the rows of that fold."""
+        """Train a model for each fold, without its rows, with logits as ``rows.joint`` says."""
         ...
 
 

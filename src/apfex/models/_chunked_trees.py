@@ -11,12 +11,13 @@ from typing import Any, final
 import numpy as np
 import torch
 import xgboost
-from torch import Tensor, nn
+from torch import nn
 from xgboost import DMatrix
 
 from apfex.models._checkpoint import NOWHERE, Checkpoint
 from apfex.models._chunked_rows import Chunk, ChunkedRows
-from apfex.models._joint_learners import Grown, JointTrees, at_least_loss, with_column
+from apfex.models._joint_learners import Grown, at_least_loss
+from apfex.models._tree_targets import TreeTarget, grow_targets, settings_for
 from apfex.models._trees import Trees, TreeSettings, fit_booster, plain_matrix
 
 _STOP_ROWS = 2**14
@@ -41,7 +42,7 @@ class ChunkedTreeLearner:
     -----
     All folds share the bins of all training rows, and one file of them; rows of a fold count
     nothing for its model. Of every row XGBoost keeps label, weight, place in the tree, and for
-    each output a margin and a gradient in memory: about 20 bytes, and 12 for each output.
+    each output a margin and a gradient in memory: about 25 bytes, and 12 for each output.
     """
 
     settings: TreeSettings
@@ -58,73 +59,57 @@ class ChunkedTreeLearner:
         self, rows: ChunkedRows, on_step: Callable[[], None], checkpoint: Checkpoint = NOWHERE
     ) -> list[nn.Module]:
         """Grow trees for each fold."""
-        (k, c), types = rows.shape, list(self.feature_types)
         settings = replace(self.settings, n_threads=torch.get_num_threads())
-        labels = _Target("label", lambda chunk: chunk.x, lambda chunk: chunk.targets % c, types, c)
-        of_label = self._boost(rows, labels, settings, on_step, checkpoint)
-        of_group: Sequence[Trees | None] = [None] * self.n_folds
-        if k > 1:
-            groups = _Target(
-                "group",
-                lambda chunk: with_column(chunk.x, (chunk.targets % c).to(chunk.x)),
-                lambda chunk: chunk.targets // c,
-                [*types, "q" if c == 2 else "c"],
-                k,
-            )
-            of_group = self._boost(rows, groups, settings.for_groups(), on_step, checkpoint)
-        else:
-            for _ in range(self.n_folds):
-                on_step()
-        pairs = zip(of_label, of_group, strict=True)
-        return [JointTrees(label, group, rows.shape) for label, group in pairs]
+        binned = cache(partial(self._in_bins, rows, settings.n_threads))
 
-    def _boost(
-        self,
-        rows: ChunkedRows,
-        target: _Target,
-        settings: TreeSettings,
-        on_step: Callable[[], None],
-        checkpoint: Checkpoint,
-    ) -> list[Trees]:
-        """Grow an ensemble for each fold, up to the round with the least out-of-fold loss."""
-        learn = self._learner(rows, target, settings)
-        grown = []
-        for fold in range(self.n_folds):
-            own = f"{target.name}-{fold}", target.types, target.n_classes
-            grown.append(Grown.kept(checkpoint, *own, partial(learn, fold)))
-            on_step()
-        return at_least_loss(grown)
+        def boost(target: TreeTarget, step: Callable[[], None]) -> list[Trees]:
+            """Up to the round with the least out-of-fold loss."""
+            learn = self._learner(rows, target, binned, settings_for(target, settings))
+            grown = []
+            for fold in range(self.n_folds):
+                own = f"{target.name}-{fold}", target.types, target.n_classes
+                grown.append(Grown.kept(checkpoint, *own, partial(learn, fold)))
+                step()
+            return at_least_loss(grown)
+
+        return grow_targets(rows.joint, self.feature_types, self.n_folds, boost, on_step)
 
     def _learner(
-        self, rows: ChunkedRows, target: _Target, settings: TreeSettings
+        self,
+        rows: ChunkedRows,
+        target: TreeTarget,
+        binned: Callable[[bool], _Binned],
+        settings: TreeSettings,
     ) -> Callable[[int], Grown]:
-        """What grows the ensemble of a fold; rows are put into bins when the first one is grown."""
-
-        @cache
-        def in_bins() -> tuple[DMatrix, np.ndarray, np.ndarray]:
-            return self._in_bins(rows, target, settings)
+        """What grows the ensemble of a fold."""
 
         def learn(fold: int) -> Grown:
-            data, folds, weight = in_bins()
-            data.set_weight(np.where(folds == fold, np.float32(0), weight))
+            known = binned(target.groups is not None)
+            known.data.set_label(target.known(known.strata))
+            known.data.set_weight(np.where(known.folds == fold, np.float32(0), known.weight))
             others = self._held_out(rows, target, fold)
-            return Grown(*fit_booster(settings, target.n_classes, data, others))
+            return Grown(*fit_booster(settings, target.n_classes, known.data, others))
 
         return learn
 
-    def _in_bins(
-        self, rows: ChunkedRows, target: _Target, settings: TreeSettings
-    ) -> tuple[DMatrix, np.ndarray, np.ndarray]:
-        """All training rows in files of XGBoost, and fold and weight of each."""
+    def _in_bins(self, rows: ChunkedRows, n_threads: int, with_label: bool) -> _Binned:
+        """All training rows in files of XGBoost; with the label among the inputs, for groups."""
+        c = rows.shape[1]
+        types = [*self.feature_types, "q" if c == 2 else "c"] if with_label else self.feature_types
+        of = TreeTarget("", c, c, list(types), np.empty(0) if with_label else None)
         data = xgboost.ExtMemQuantileDMatrix(
-            _Pages(rows, target, self.folder / f"pages-{target.name}"),
+            _Pages(rows, of, self.folder / f"pages-{'group' if with_label else 'label'}"),
             enable_categorical=True,
-            nthread=settings.n_threads,
+            nthread=n_threads,
         )
-        folds = np.concatenate([part.folds.to(torch.uint8).numpy() for part in _training(rows)])
-        return data, folds, np.asarray(data.get_weight())
+        kept = [
+            (part.folds.to(torch.uint8).numpy(), part.targets.to(torch.int32).numpy())
+            for part in _training(rows)
+        ]
+        folds, strata = map(np.concatenate, zip(*kept, strict=True))
+        return _Binned(data, folds, strata, np.asarray(data.get_weight()))
 
-    def _held_out(self, rows: ChunkedRows, target: _Target, fold: int) -> DMatrix:
+    def _held_out(self, rows: ChunkedRows, target: TreeTarget, fold: int) -> DMatrix:
         """Rows of a fold, as many as stop the growing, from those that rules are fitted by."""
         total = int(rows.counts("rules").sum())
         share = min(1.0, _STOP_ROWS * self.n_folds / total)
@@ -133,31 +118,30 @@ class ChunkedTreeLearner:
         for chunk in rows.chunks("rules"):
             taken = torch.from_numpy(generator.random(len(chunk)) < share)
             own = chunk.take(((chunk.folds == fold) & taken).nonzero().squeeze(1))
-            found.append((target.inputs(own).numpy(), target.known(own), own.weight))
+            found.append((target.inputs(own), target.known(own.targets.numpy()), own.weight))
         inputs, known, weight = zip(*found, strict=True)
         return plain_matrix(
             np.concatenate(inputs),
             target.types,
-            label=torch.cat(known).numpy(),
+            label=np.concatenate(known),
             weight=torch.cat(weight).numpy(),
         )
 
 
 @dataclass(frozen=True, eq=False)
-class _Target:
-    """What an ensemble learns, and from what."""
+class _Binned:
+    """Training rows as XGBoost has them, and what they are."""
 
-    name: str
-    inputs: Callable[[Chunk], Tensor]
-    known: Callable[[Chunk], Tensor]
-    types: Sequence[str]
-    n_classes: int
+    data: DMatrix
+    folds: np.ndarray
+    strata: np.ndarray
+    weight: np.ndarray
 
 
 class _Pages(xgboost.DataIter):
     """Training rows as XGBoost asks for them, several times over."""
 
-    def __init__(self, rows: ChunkedRows, target: _Target, cache: Path) -> None:
+    def __init__(self, rows: ChunkedRows, target: TreeTarget, cache: Path) -> None:
         self._rows, self._target = rows, target
         self._chunks: Iterator[Chunk] = iter(())
         super().__init__(cache_prefix=str(cache))
@@ -172,8 +156,7 @@ class _Pages(xgboost.DataIter):
         if chunk is None:
             return False
         input_data(
-            data=self._target.inputs(chunk).numpy(),
-            label=self._target.known(chunk).numpy(),
+            data=self._target.inputs(chunk),
             weight=chunk.weight.numpy(),
             feature_types=list(self._target.types),
         )

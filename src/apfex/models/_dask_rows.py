@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from apfex.clusters import gather
-from apfex.models._chunked_rows import Chunk, Part
+from apfex.models._chunked_rows import Chunk, JointTargets, Part
 
 _AT_ONCE = 32
 """Partitions of which results come back at a time."""
@@ -67,6 +67,8 @@ class DaskRows:
     by_fold : int array of shape [partitions, folds]
         Training rows of each partition.
     n_inputs : int
+    joint : JointTargets
+        What models learn of them.
     """
 
     client: Any
@@ -74,6 +76,7 @@ class DaskRows:
     parts: Mapping[Part, np.ndarray]
     by_fold: np.ndarray
     n_inputs: int
+    joint: JointTargets
 
     @property
     def shape(self) -> tuple[int, int]:

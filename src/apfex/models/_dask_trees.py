@@ -12,9 +12,9 @@ from torch import nn
 
 from apfex.clusters import with_all_workers
 from apfex.models._checkpoint import NOWHERE, Checkpoint
-from apfex.models._chunked_rows import Chunk
 from apfex.models._dask_rows import DaskRows, PartitionRows
-from apfex.models._joint_learners import Grown, JointTrees, at_least_loss, with_column
+from apfex.models._joint_learners import Grown, at_least_loss
+from apfex.models._tree_targets import TreeTarget, grow_targets, settings_for
 from apfex.models._trees import Trees, TreeSettings, objective_of
 
 
@@ -48,61 +48,23 @@ class DaskTreeLearner:
         self, rows: Any, on_step: Callable[[], None], checkpoint: Checkpoint = NOWHERE
     ) -> list[nn.Module]:
         """Grow trees for each fold; rows are :class:`DaskRows`."""
-        (k, c), types = rows.shape, list(self.feature_types)
-        label = _Target("label", c, c, types)
-        of_label = self._boost(rows, label, self.settings, on_step, checkpoint)
-        of_group: Sequence[Trees | None] = [None] * rows.n_folds
-        if k > 1:
-            group = _Target("group", k, c, [*types, "q" if c == 2 else "c"])
-            of_group = self._boost(rows, group, self.settings.for_groups(), on_step, checkpoint)
-        else:
-            for _ in range(rows.n_folds):
-                on_step()
-        pairs = zip(of_label, of_group, strict=True)
-        return [JointTrees(label, group, rows.shape) for label, group in pairs]
 
-    def _boost(
-        self,
-        rows: DaskRows,
-        target: _Target,
-        settings: TreeSettings,
-        on_step: Callable[[], None],
-        checkpoint: Checkpoint,
-    ) -> list[Trees]:
-        """Grow an ensemble for each fold, up to the round with the least out-of-fold loss."""
+        def boost(target: TreeTarget, step: Callable[[], None]) -> list[Trees]:
+            """Up to the round with the least out-of-fold loss."""
+            settings = settings_for(target, self.settings)
 
-        def learn(fold: int) -> Grown:
-            training = _Growing(rows, target, settings, fold)
-            return Grown(*with_all_workers(rows.client, training.run, _is_broken))
+            def learn(fold: int) -> Grown:
+                training = _Growing(rows, target, settings, fold)
+                return Grown(*with_all_workers(rows.client, training.run, _is_broken))
 
-        grown = []
-        for fold in range(rows.n_folds):
-            own = f"{target.kind}-{fold}", target.types, target.n_classes
-            grown.append(Grown.kept(checkpoint, *own, partial(learn, fold)))
-            on_step()
-        return at_least_loss(grown)
+            grown = []
+            for fold in range(rows.n_folds):
+                own = f"{target.name}-{fold}", target.types, target.n_classes
+                grown.append(Grown.kept(checkpoint, *own, partial(learn, fold)))
+                step()
+            return at_least_loss(grown)
 
-
-@dataclass(frozen=True)
-class _Target:
-    """What an ensemble learns: the label, or the group given inputs and label."""
-
-    kind: str
-    n_classes: int
-    n_labels: int
-    types: Sequence[str]
-
-    def inputs(self, chunk: Chunk) -> np.ndarray:
-        if self.kind == "label":
-            return chunk.x.numpy()
-        return with_column(chunk.x, (chunk.targets % self.n_labels).to(chunk.x)).numpy()
-
-    def known(self, chunk: Chunk) -> np.ndarray:
-        labels, groups = chunk.targets % self.n_labels, chunk.targets // self.n_labels
-        return (labels if self.kind == "label" else groups).to(chunk.x).numpy()
-
-    def weight(self, chunk: Chunk) -> np.ndarray:
-        return chunk.weight.to(chunk.x).numpy()
+        return grow_targets(rows.joint, self.feature_types, rows.n_folds, boost, on_step)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +72,7 @@ class _Growing:
     """The ensemble of one fold."""
 
     rows: DaskRows
-    target: _Target
+    target: TreeTarget
     settings: TreeSettings
     fold: int
 
@@ -180,6 +142,9 @@ def _is_broken(error: Exception) -> bool:
 
 
 def _block(
-    rows: PartitionRows, fold: int, held_out: bool, target: _Target, name: str
+    rows: PartitionRows, fold: int, held_out: bool, target: TreeTarget, name: str
 ) -> np.ndarray:
-    return getattr(target, name)(rows.fold(fold, held_out=held_out))
+    chunk = rows.fold(fold, held_out=held_out)
+    if name == "inputs":
+        return target.inputs(chunk)
+    return target.known(chunk.targets.numpy()) if name == "known" else chunk.weight.float().numpy()

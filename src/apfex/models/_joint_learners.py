@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, count, pairwise
 from typing import Any, final
 
 import numpy as np
@@ -183,9 +183,10 @@ class TreeLearner:
         label = _Growth(rows, x, self.feature_types, rows.labels, c, self.settings)
         growths = [label, *self._growths_of_groups(rows)]
         of_label, *rest = _grow(growths, self.steps, on_step, checkpoint)
+        of_group = groups_by_fold(k, rows.sizes, rows.n_folds, rest)
         models: list[nn.Module] = [
             JointTrees(label, group, rows.shape)
-            for label, group in zip(of_label, _by_fold(rows, rest), strict=True)
+            for label, group in zip(of_label, of_group, strict=True)
         ]
         out_of_fold = torch.empty(len(x), k * c, dtype=x.dtype, device=x.device)
         for fold, model in enumerate(models):
@@ -198,7 +199,8 @@ class TreeLearner:
     ) -> Sequence[Trees | GroupingsModel | None]:
         """Grow trees of the group given the label, for each fold; None where there is one group."""
         growths = self._growths_of_groups(rows)
-        return _by_fold(rows, _grow(growths, rows.n_folds, on_step, checkpoint))
+        grown = _grow(growths, rows.n_folds, on_step, checkpoint)
+        return groups_by_fold(rows.shape[0], rows.sizes, rows.n_folds, grown)
 
     def _growths_of_groups(self, rows: JointRows) -> list[_Growth]:
         """Of each grouping that has several groups."""
@@ -323,15 +325,35 @@ def _grow(
         return found
 
     n_threads = max(1, torch.get_num_threads() // max(1, len(jobs)))  # of each job
-    grown: list[Grown] = []
+    grown, step = [], paced(on_step, steps, len(jobs))
     for found in in_parallel(learn, jobs) if jobs else ():
-        for _ in range(steps * (len(grown) + 1) // len(jobs) - steps * len(grown) // len(jobs)):
-            on_step()
+        step()
         grown.append(found)
-    for _ in range(0 if jobs else steps):
-        on_step()
     ends = accumulate((growth.n_folds for growth in growths), initial=0)
     return [at_least_loss(grown[start:end]) for start, end in pairwise(ends)]
+
+
+def paced(on_step: Callable[[], None], steps: int, jobs: int) -> Callable[[], None]:
+    """What is called after each of some jobs, so that ``on_step`` is called so many times in all.
+
+    Examples
+    --------
+    >>> called = []
+    >>> step = paced(lambda: called.append(1), 4, 2)
+    >>> step()
+    >>> len(called)
+    2
+    """
+    done = count(1)
+
+    def step() -> None:
+        now = next(done)
+        for _ in range(steps * now // jobs - steps * (now - 1) // jobs):
+            on_step()
+
+    for _ in range(0 if jobs else steps):
+        on_step()
+    return step
 
 
 def _groupings(rows: JointRows) -> list[JointRows]:
@@ -339,17 +361,20 @@ def _groupings(rows: JointRows) -> list[JointRows]:
     return rows.by_grouping() if rows.sizes else [rows]
 
 
-def _by_fold(
-    rows: JointRows, grown: Sequence[list[Trees]]
+def groups_by_fold(
+    k: int, sizes: tuple[int, ...], n_folds: int, grown: Sequence[list[Trees]]
 ) -> Sequence[Trees | GroupingsModel | None]:
-    """Models of the group given the label, for each fold; None where there is one group."""
+    """Models of the group given the label, for each fold, from trees of each grouping.
+
+    ``sizes`` are the groups of each grouping, and empty where there is one, of k groups.
+    """
     several = iter(grown)
     found: list[Sequence[Trees | None]] = [
-        next(several) if one.shape[0] > 1 else [None] * rows.n_folds for one in _groupings(rows)
+        next(several) if size > 1 else [None] * n_folds for size in sizes or (k,)
     ]
-    if not rows.sizes:
+    if not sizes:
         return found[0]
-    return [GroupingsModel(parts, rows.sizes) for parts in zip(*found, strict=True)]
+    return [GroupingsModel(parts, sizes) for parts in zip(*found, strict=True)]
 
 
 def at_least_loss(grown: Sequence[Grown]) -> list[Trees]:

@@ -160,7 +160,6 @@ class PreparedStream:
         counts = np.bincount(groups.codes * 2 + labels, rows, size).astype(np.int64)
         self.counts: np.ndarray = counts.reshape(-1, 2)
         self.groups = groups.take(np.arange(0))
-        _check_group_count(len(groups))
 
     def _check_levels(self, cells: Mapping[tuple[Any, ...], int]) -> None:
         for place, name in enumerate(self.sensitive):
@@ -171,21 +170,6 @@ class PreparedStream:
                     "Does it name single rows? Put values together, or take another column.",
                     found=levels,
                 )
-
-
-def _check_group_count(found: int) -> None:
-    """Refuse more groups than a fit knows whose rows are read in chunks."""
-    from apfex.front import MOST_CELLS
-
-    if found > MOST_CELLS:
-        raise RunError(
-            f"{hint('sensitive')} makes {found:,} groups where its columns are combined; of a "
-            f"table that is read in chunks at most {MOST_CELLS} are known: name fewer columns, put "
-            f"values together ({hint('bins')} for numbers), or read a file that fits into memory "
-            f"at once ({hint('stream')}).",
-            found=found,
-            stream=False,
-        )
 
 
 class _Lookup:
