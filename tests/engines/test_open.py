@@ -299,3 +299,46 @@ def test_a_view_in_a_database_of_others_reads_no_file_of_this_machine(tmp_path):
         connection.execute(f"CREATE VIEW t AS SELECT * FROM read_csv('{tmp_path}/mine.csv')")
     with pytest.raises(ValueError, match=r"theirs.duckdb \(t\) cannot be read: Permission Error"):
         open_engine_table(path)
+
+
+BY_MONTH = [{"month": 1}, lambda t: t.month.cast("int64") == 1]
+
+
+@pytest.mark.parametrize("where", BY_MONTH)
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_a_file_without_the_column_of_a_condition_is_named(tmp_path, form, where):
+    for name, part in (("a", FRAME.assign(month=1)), ("b", FRAME)):
+        path = tmp_path / f"{name}.{form}"
+        part.to_parquet(path) if form == "parquet" else part.to_csv(path, index=False)
+    opened = open_engine_table(f"{tmp_path}/*.{form}")
+    with pytest.raises(ValueError, match=rf"b.{form} has no column 'month', which other files"):
+        where_of(opened, where)
+    assert opened.fetch(where_of(opened, lambda t: t.y.cast("int64") == 1)).num_rows == 4
+
+
+@pytest.mark.parametrize("where", BY_MONTH)
+def test_a_folder_that_contradicts_its_files_chooses_no_rows(tmp_path, where):
+    (tmp_path / "month=1").mkdir()
+    pq.write_table(pa.table({"y": [1], "month": [6]}), tmp_path / "month=1" / "a.parquet")
+    with pytest.raises(ValueError, match=r"month must be in .* its folder says, 1, got 6"):
+        where_of(open_engine_table(tmp_path), where)
+
+
+@pytest.mark.parametrize(
+    "where", [lambda t: t.age > 17, lambda t: t.age.between(1, 2), lambda t: t.age.abs() > 1]
+)
+def test_text_that_a_condition_takes_for_a_number_is_told(tmp_path, where):
+    (tmp_path / "a.csv").write_text("age,wage\n16,1\n20,2\n17.5,3\n")
+    opened = open_engine_table(tmp_path / "a.csv")
+    told = r"every column of CSV is text in .*a.csv, so .*: t.age.cast\('float64'\)\.$"
+    with pytest.raises(TypeError, match=told):
+        where_of(opened, where)
+    assert opened.fetch(where_of(opened, lambda t: t.age.cast("float64") > 17)).num_rows == 2
+    with pytest.raises(AttributeError, match="no attribute 'agee'"):
+        where_of(opened, lambda t: t.agee > 17)
+
+
+def test_a_condition_on_what_is_text_in_one_file_names_both(tmp_path):
+    opened = written(tmp_path, pa.table({"age": [20]}), pa.table({"age": ["old"]}))
+    with pytest.raises(ValueError, match=r"whole numbers in .*0.parquet and text in .*1.parquet"):
+        where_of(opened, lambda t: t.age > 17)

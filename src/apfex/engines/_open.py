@@ -81,16 +81,20 @@ class EngineTable:
 
         ``numbers`` are columns that are read as numbers, whichever kind of number each file has.
         """
-        if self.format == "parquet":
-            check_kinds(self.files, columns, numbers, self.rows_of)
-        if self.format == "csv" and not is_remote(self.files[0]):
-            check_headers(self.files, columns)
+        self.check_files(columns, numbers)
         for name in columns:
             kind = self.table[name].type()
             if kind.is_nested() or kind.is_json():
                 raise ValueError(
                     f"{name} must hold single values, got a column of type {kind} in {self.name}."
                 )
+
+    def check_files(self, columns: Sequence[str], numbers: Sequence[str] = ()) -> None:
+        """Refuse files that lack a column, or hold something else in it than others."""
+        if columns and self.format == "parquet":
+            check_kinds(self.files, columns, numbers, self.rows_of)
+        if columns and self.format == "csv" and not is_remote(self.files[0]):
+            check_headers(self.files, columns)
 
     def lacks(self, column: Any) -> Any:
         """Whether a value is missing: null, or the float that stands for it where there is one."""
