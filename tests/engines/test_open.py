@@ -85,6 +85,40 @@ def test_databases_are_known_by_their_first_bytes(tmp_path):
         open_engine_table(FRAME, "people")
 
 
+@pytest.mark.parametrize("scheme", ["duckdb", "sqlite", "file", "file://localhost"])
+def test_a_url_of_a_file_here_is_its_path(tmp_path, scheme):
+    path = tmp_path / "a b.db"
+    if scheme == "sqlite":
+        with sqlite3.connect(path) as connection:
+            FRAME.to_sql("people", connection, index=False)
+        connection.close()
+    else:
+        with duckdb.connect(str(path)) as con:
+            con.register("frame", pa.Table.from_pandas(FRAME))
+            con.execute("CREATE TABLE people AS SELECT * FROM frame")
+    url = scheme if "://" in scheme else f"{scheme}://"
+    written = str(path).replace(" ", "%20") if "file" in scheme else path
+    assert is_for_engine(f"{url}{written}")
+    opened = open_engine_table(f"{url}{written}", "people")
+    assert (opened.name, opened.files) == (f"{path} (people)", (str(path),))
+    assert rows_of(opened) == WANTED
+    if scheme != "sqlite":
+        settings = dict(opened.rows_of("SELECT name, value FROM duckdb_settings()"))
+        assert settings["access_mode"].lower() == "read_only"
+        assert settings["enable_external_access"] == "false"
+    opened.close()
+    with pytest.raises(ValueError, match=f"There is no file {tmp_path}/none.db"):
+        open_engine_table(f"{url}{tmp_path}/none.db")
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_urls_of_files_here_may_be_patterns_and_lists(folder):
+    assert rows_of(open_engine_table(f"file://{folder}/**/*.parquet")) == WANTED
+    assert rows_of(open_engine_table([f"file://{one}" for one in folder.rglob("*.pa*")])) == WANTED
+    with pytest.raises(ValueError, match=r"must hold its whole path, .* got file://a.parquet"):
+        open_engine_table("file://a.parquet")
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

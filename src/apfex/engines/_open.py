@@ -13,6 +13,7 @@ from apfex.arguments import check_path
 from apfex.engines._addresses import (
     has_secrets,
     is_remote,
+    local_path,
     said_without_secrets,
     without_secrets,
 )
@@ -158,7 +159,8 @@ def open_engine_table(source: Any, table: str | None = None) -> EngineTable:
     ----------
     source : path, glob, folder, URL, list of these, table of Ibis, data frame of Spark, or frame
         Files are Parquet or CSV; a folder holds Parquet files, also in partitions such as
-        ``month=5``. A file of DuckDB or SQLite, or a URL such as ``postgres://``, has tables.
+        ``month=5``. A file of DuckDB or SQLite, or a URL such as ``postgres://``, has tables. URLs
+        of files of this machine (``file://``, ``duckdb://``, ``sqlite://``) are their paths.
     table : str, optional
         Which table of a database, if it has several.
     """
@@ -167,9 +169,9 @@ def open_engine_table(source: Any, table: str | None = None) -> EngineTable:
     with quiet():
         if isinstance(source, str | os.PathLike):
             check_path("source", source)
-            opened = _open_path(os.fspath(source), table)
+            opened = _open_path(local_path(os.fspath(source)), table)
         elif _is_list_of_paths(source):
-            texts = [os.fspath(one) for one in source]
+            texts = [local_path(os.fspath(one)) for one in source]
             opened = _open_files(texts)
         elif isinstance(source, ibis.Table):
             opened = EngineTable("the table", source, ibis.get_backend(source))
