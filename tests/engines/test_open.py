@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.dataset import dataset
 
 from apfex.engines import is_for_engine, no_match, open_engine_table, where_of
 from apfex.engines._csv import typed_values
@@ -61,6 +62,41 @@ def test_frames_of_all_kinds_are_tables():
         open_engine_table({"g": [1]})
     with pytest.raises(ValueError, match="values of one kind"):
         open_engine_table(pd.DataFrame({"g": [1, "a"]}))
+
+
+def given_as(form, path):
+    """Rows of a file as something else that gives batches of Arrow."""
+    if form == "relation":
+        return duckdb.sql(f"FROM '{path}'")
+    whole = dataset(path)
+    return {"dataset": whole, "reader": whole.scanner().to_reader()}.get(form, whole.to_table())
+
+
+@pytest.mark.parametrize("form", ["relation", "dataset", "reader", "table"])
+def test_what_gives_its_rows_in_batches_is_a_table(tmp_path, form):
+    FRAME.to_parquet(tmp_path / "x.parquet")
+    given = given_as(form, tmp_path / "x.parquet")
+    assert is_for_engine(given)
+    opened = open_engine_table(given)
+    for _ in range(2):  # also what can be read but once
+        assert rows_of(opened) == WANTED
+    opened.close()
+
+
+def test_a_stream_that_breaks_off_is_told():
+    def batches():
+        yield pa.record_batch({"y": [1]})
+        raise OSError("the line is down")
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema({"y": pa.int64()}), batches())
+    with pytest.raises(ValueError, match=r"from its RecordBatchReader: .*the line is down"):
+        open_engine_table(reader)
+
+
+def test_a_dask_frame_is_told_what_to_do():
+    dask = pytest.importorskip("dask.dataframe", reason="needs the extra dask")
+    with pytest.raises(TypeError, match=r"got a Dask DataFrame; its to_parquet writes files"):
+        open_engine_table(dask.from_pandas(FRAME, npartitions=2))
 
 
 def test_databases_are_known_by_their_first_bytes(tmp_path):

@@ -20,7 +20,7 @@ from apfex.engines._addresses import (
 from apfex.engines._csv import check_headers, typed_values
 from apfex.engines._duckdb import connect_duckdb
 from apfex.engines._files import find_files, is_pattern
-from apfex.engines._frames import frame_table
+from apfex.engines._frames import frame_table, is_stream
 from apfex.engines._kinds import check_kinds
 from apfex.engines._query import quiet
 from apfex.plain import listed, nearest
@@ -143,7 +143,8 @@ def is_for_engine(source: Any) -> bool:
     """Whether a source is one for an engine: Parquet, several files, a database, a URL."""
     if not isinstance(source, str | os.PathLike):
         kind = f"{type(source).__module__}.{type(source).__name__}"
-        return kind.startswith(("ibis.", "pyspark.")) or kind.endswith(".LazyFrame")
+        is_query = kind.startswith(("ibis.", "pyspark.")) or kind.endswith(".LazyFrame")
+        return is_query or is_stream(source)
     check_path("source", source)
     text = os.fspath(source)
     path = Path(text)
@@ -157,7 +158,7 @@ def open_engine_table(source: Any, table: str | None = None) -> EngineTable:
 
     Parameters
     ----------
-    source : path, glob, folder, URL, list of these, table of Ibis, data frame of Spark, or frame
+    source : path, glob, folder, URL, list of these, table of Ibis, data frame, stream of Arrow
         Files are Parquet or CSV; a folder holds Parquet files, also in partitions such as
         ``month=5``. A file of DuckDB or SQLite, or a URL such as ``postgres://``, has tables. URLs
         of files of this machine (``file://``, ``duckdb://``, ``sqlite://``) are their paths.
