@@ -206,11 +206,21 @@ def test_a_csv_file_that_lacks_a_column_is_named(tmp_path):
         opened.check(["y", "g"])
 
 
-@pytest.mark.parametrize("text", ["a,b\n1,2\n3\n", "a,b\n1,2\n3,4,5\n", 'a,b\n"1,2\n'])
-def test_rows_of_another_length_and_open_quotes_are_refused(tmp_path, text):
-    (tmp_path / "x.csv").write_text(text)
-    opened = open_engine_table(tmp_path / "x.csv")
-    with pytest.raises(ValueError, match=r"x.csv cannot be read by duckdb"):
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("3\n", "Expected Number of Columns: 2 Found: 1"),
+        ("3,4,5\n", "Expected Number of Columns: 2 Found: 3"),
+        ('"3,4\n', "Value with unterminated quote found"),
+    ],
+)
+@pytest.mark.parametrize("name", ["x[1].csv", "*.csv"])
+def test_rows_of_another_length_and_open_quotes_are_refused(tmp_path, row, reason, name):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "x[1].csv").write_text("a,b\n1,2\n" + row)
+    opened = open_engine_table(f"{tmp_path}/{name}")
+    told = rf"/x\[1\].csv cannot be read by duckdb: line 3: {reason}\.$"
+    with pytest.raises(ValueError, match=told):
         opened.fetch(opened.table.group_by("b").aggregate(n=opened.table.count()))
 
 

@@ -17,7 +17,7 @@ from apfex.engines._addresses import (
     said_without_secrets,
     without_secrets,
 )
-from apfex.engines._csv import check_headers, typed_values
+from apfex.engines._csv import check_headers, typed_values, where_and_why
 from apfex.engines._duckdb import connect_duckdb
 from apfex.engines._files import find_files, is_pattern
 from apfex.engines._frames import frame_table, is_stream
@@ -279,6 +279,10 @@ def _unreadable(opened: EngineTable, error: Exception) -> Exception:
             f"{opened.name} needs an extension of DuckDB that is not installed here: run `INSTALL "
             "httpfs` in DuckDB once, with a network, or copy the files to this machine."
         )
+    found = where_and_why(str(error), opened.files)
+    if found is not None:
+        file, reason = found
+        return ValueError(f"{without_secrets(file)} cannot be read by {opened.engine}: {reason}.")
     said = _first_line(error, *opened.files).rstrip(".")
     return ValueError(f"{opened.name} cannot be read by {opened.engine}: {said}.")
 
