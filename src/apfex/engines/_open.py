@@ -21,7 +21,7 @@ from apfex.engines._csv import check_headers, typed_values, where_and_why
 from apfex.engines._duckdb import connect_duckdb
 from apfex.engines._files import find_files, is_pattern
 from apfex.engines._frames import frame_table, is_stream
-from apfex.engines._kinds import check_kinds
+from apfex.engines._kinds import check_kinds, check_sqlite
 from apfex.engines._query import quiet
 from apfex.plain import listed, nearest
 
@@ -89,6 +89,8 @@ class EngineTable:
                 raise ValueError(
                     f"{name} must hold single values, got a column of type {kind} in {self.name}."
                 )
+        if self.engine == "sqlite":
+            check_sqlite(self.table, columns, self.fetch)
 
     def check_files(self, columns: Sequence[str], numbers: Sequence[str] = ()) -> None:
         """Refuse files that lack a column, or hold something else in it than others."""
