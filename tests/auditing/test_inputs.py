@@ -146,3 +146,12 @@ def test_scores_of_the_other_label_are_noted():
     assert not audit(None, decided, **given).notes
     other = audit(None, decided, favorable_label=0, **given)
     assert "Scores are lower where the favorable label is decided" in other.notes[0]
+
+
+@pytest.mark.parametrize("argument", ["y_true", "y_pred", "sensitive_features", "sample_weight"])
+def test_columns_of_dask_must_be_computed_first(argument):
+    dask = pytest.importorskip("dask.dataframe", reason="needs the extra dask")
+    given = {"y_true": Y, "y_pred": DECIDED, "sensitive_features": TABLE["sex"]}
+    given[argument] = dask.from_pandas(pd.Series(given.get(argument, WEIGHT)), npartitions=2)
+    with pytest.raises(TypeError, match=f"{argument} must be in memory here, got a Dask Series"):
+        audit(**given)

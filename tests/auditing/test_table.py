@@ -6,6 +6,7 @@ import sqlite3
 from decimal import Decimal
 from typing import Any
 
+import ibis
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -242,6 +243,32 @@ def test_every_source_has_the_same_rows(tmp_path, form):
     )
     found = apfex.auditing.Audit(**{**vars(found), "notes": _renamed(found)})
     assert_same(found, wanted)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars", "lazy", "sqlite"])
+def test_log_loss_is_the_same_in_every_engine(tmp_path, engine):
+    frame = table(300).assign(p=lambda t: t["p"].mask(t.index < 20, 0.0).mask(t.index > 280, 1.0))
+    with sqlite3.connect(tmp_path / "t.sqlite") as connection:
+        frame.to_sql("t", connection, index=False)
+    connection.close()
+    source = {
+        "duckdb": lambda: frame,
+        "polars": lambda: ibis.polars.connect({"t": pl.from_pandas(frame)}).table("t"),
+        "lazy": lambda: pl.from_pandas(frame).lazy(),
+        "sqlite": lambda: tmp_path / "t.sqlite",
+    }[engine]()
+    asked = {"score": "p", "metrics": ["log_loss"], "weight": "w"}
+    found = audit_table(source, prediction="d", label="y", sensitive=["sex", "race"], **asked)
+    wanted = audit(
+        frame["y"],
+        frame["d"],
+        sensitive_features=frame[["sex", "race"]],
+        sample_weight=frame["w"],
+        y_score=frame["p"],
+        metrics=["log_loss"],
+    )
+    pd.testing.assert_frame_equal(found.metrics, wanted.metrics, rtol=1e-12)
+    pd.testing.assert_frame_equal(found.metric_gaps, wanted.metric_gaps, rtol=1e-9)
 
 
 def test_two_months_of_a_partitioned_table_are_compared(tmp_path):

@@ -1,6 +1,7 @@
 """``diff``: the change that the library tells, between two folders that are stored."""
 
 import json
+import sqlite3
 
 import numpy as np
 import pandas as pd
@@ -82,3 +83,46 @@ def test_what_a_run_promised_is_compared_with_what_was_decided(apfex, tmp_path):
     assert said.code == 0, said.err
     promised = load_run(run).audit.gaps.query("criterion == 'dp' and by == 'sex'")["gap"].item()
     assert f"{promised:.3f}" in said.out.split("Rates of groups")[0]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "warning"),
+    [
+        (["month=5"], ["month=6"], None),
+        (["month=5,6"], ["month=7", "sex=male"], None),
+        (["month=5"], ["month=5"], "are of the same data; the"),
+        (["month=5"], ["month=05"], "some rows may meet the conditions of both"),
+        (["month=5"], [], "some rows may meet the conditions of both"),
+        (["month=5,6"], ["month=6,7"], "some rows may meet the conditions of both"),
+        (["month=5"], ["sex=male"], "some rows may meet the conditions of both"),
+    ],
+)
+def test_conditions_tell_whether_two_audits_of_a_file_share_rows(
+    apfex, decisions, tmp_path, first, second, warning
+):
+    frame = pd.read_csv(decisions)
+    frame.assign(month=5 + np.arange(len(frame)) % 3).to_parquet(tmp_path / "d.parquet")
+    for name, where in (("a", first), ("b", second)):
+        chosen = [word for rule in where for word in ("--where", rule)]
+        done = apfex("audit", tmp_path / "d.parquet", *WITH, *chosen, "--out", tmp_path / name)
+        assert done.code == 0, done.err
+    said = apfex("diff", tmp_path / "a", tmp_path / "b")
+    assert said.code == 0
+    assert (said.err == "") if warning is None else (warning in " ".join(said.err.split()))
+    head = " ".join(said.out.split("Gaps between")[0].split())
+    assert f"d.parquet, where month = {' or '.join(first[0][6:].split(','))}, " in head
+    if not second:
+        assert "d.parquet, 800 decisions" in head
+
+
+def test_two_tables_of_a_database_are_different_rows(apfex, decisions, tmp_path):
+    with sqlite3.connect(tmp_path / "d.sqlite") as connection:
+        for table in ("may", "june"):
+            pd.read_csv(decisions).to_sql(table, connection, index=False)
+    connection.close()
+    for name in ("may", "june"):
+        words = ["audit", tmp_path / "d.sqlite", *WITH, "--table", name]
+        assert apfex(*words, "--out", tmp_path / name).code == 0
+    said = apfex("diff", tmp_path / "may", tmp_path / "june")
+    assert (said.code, said.err) == (0, "")
+    assert "d.sqlite (may), 800 decisions" in " ".join(said.out.split())

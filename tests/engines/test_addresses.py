@@ -86,7 +86,8 @@ def test_files_that_differ_are_named_without_secrets():
     ]
     for column, said in (("y", "must hold the same kind"), ("g", "has no column 'g'")):
         with pytest.raises(ValueError, match=said) as caught:
-            check_kinds(files, [column], [], lambda _: schema)
+            # the columns have values; their kinds alone are looked at
+            check_kinds(files, [column], [], lambda q: schema if "schema(" in q else [(1,)])
         assert "secret" not in str(caught.value)
 
 

@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.dataset import dataset
 
 from apfex.engines import is_for_engine, no_match, open_engine_table, where_of
 from apfex.engines._csv import typed_values
@@ -63,6 +64,54 @@ def test_frames_of_all_kinds_are_tables():
         open_engine_table(pd.DataFrame({"g": [1, "a"]}))
 
 
+def given_as(form, path):
+    """Rows of a file as something else that gives batches of Arrow."""
+    if form == "relation":
+        return duckdb.sql(f"FROM '{path}'")
+    whole = dataset(path)
+    return {"dataset": whole, "reader": whole.scanner().to_reader()}.get(form, whole.to_table())
+
+
+@pytest.mark.parametrize("form", ["relation", "dataset", "reader", "table"])
+def test_what_gives_its_rows_in_batches_is_a_table(tmp_path, form):
+    FRAME.to_parquet(tmp_path / "x.parquet")
+    given = given_as(form, tmp_path / "x.parquet")
+    assert is_for_engine(given)
+    opened = open_engine_table(given)
+    for _ in range(2):  # also what can be read but once
+        assert rows_of(opened) == WANTED
+    opened.close()
+
+
+def test_a_stream_that_breaks_off_is_told():
+    def batches():
+        yield pa.record_batch({"y": [1]})
+        raise OSError("the line is down")
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema({"y": pa.int64()}), batches())
+    with pytest.raises(ValueError, match=r"from its RecordBatchReader: .*the line is down"):
+        open_engine_table(reader)
+
+
+def test_a_dask_frame_is_told_what_to_do():
+    dask = pytest.importorskip("dask.dataframe", reason="needs the extra dask")
+    with pytest.raises(TypeError, match=r"got a Dask DataFrame; its to_parquet writes files"):
+        open_engine_table(dask.from_pandas(FRAME, npartitions=2))
+
+
+@pytest.mark.parametrize("kind", ["INTEGER", "REAL", "BOOLEAN"])
+def test_text_among_the_numbers_of_sqlite_is_named(tmp_path, kind):
+    with sqlite3.connect(tmp_path / "a.db") as connection:
+        connection.execute(f'CREATE TABLE t ("how old" {kind}, g TEXT)')
+        connection.executemany("INSERT INTO t VALUES (?, ?)", [(1, "a"), ("old", "b"), (None, "c")])
+    connection.close()
+    opened = open_engine_table(tmp_path / "a.db")
+    opened.check(["g"])
+    with pytest.raises(ValueError, match=r"how old must hold numbers, .*got text in 1 rows"):
+        opened.check(["g", "how old"])
+    opened.close()
+
+
 def test_databases_are_known_by_their_first_bytes(tmp_path):
     lite, duck = tmp_path / "a.db", tmp_path / "b.db"
     with sqlite3.connect(lite) as connection:
@@ -83,6 +132,40 @@ def test_databases_are_known_by_their_first_bytes(tmp_path):
         open_engine_table(duck, "peopel")
     with pytest.raises(ValueError, match="the frame is no database"):
         open_engine_table(FRAME, "people")
+
+
+@pytest.mark.parametrize("scheme", ["duckdb", "sqlite", "file", "file://localhost"])
+def test_a_url_of_a_file_here_is_its_path(tmp_path, scheme):
+    path = tmp_path / "a b.db"
+    if scheme == "sqlite":
+        with sqlite3.connect(path) as connection:
+            FRAME.to_sql("people", connection, index=False)
+        connection.close()
+    else:
+        with duckdb.connect(str(path)) as con:
+            con.register("frame", pa.Table.from_pandas(FRAME))
+            con.execute("CREATE TABLE people AS SELECT * FROM frame")
+    url = scheme if "://" in scheme else f"{scheme}://"
+    written = str(path).replace(" ", "%20") if "file" in scheme else path
+    assert is_for_engine(f"{url}{written}")
+    opened = open_engine_table(f"{url}{written}", "people")
+    assert (opened.name, opened.files) == (f"{path} (people)", (str(path),))
+    assert rows_of(opened) == WANTED
+    if scheme != "sqlite":
+        settings = dict(opened.rows_of("SELECT name, value FROM duckdb_settings()"))
+        assert settings["access_mode"].lower() == "read_only"
+        assert settings["enable_external_access"] == "false"
+    opened.close()
+    with pytest.raises(ValueError, match=f"There is no file {tmp_path}/none.db"):
+        open_engine_table(f"{url}{tmp_path}/none.db")
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_urls_of_files_here_may_be_patterns_and_lists(folder):
+    assert rows_of(open_engine_table(f"file://{folder}/**/*.parquet")) == WANTED
+    assert rows_of(open_engine_table([f"file://{one}" for one in folder.rglob("*.pa*")])) == WANTED
+    with pytest.raises(ValueError, match=r"must hold its whole path, .* got file://a.parquet"):
+        open_engine_table("file://a.parquet")
 
 
 @pytest.mark.parametrize(
@@ -136,11 +219,21 @@ def test_a_csv_file_that_lacks_a_column_is_named(tmp_path):
         opened.check(["y", "g"])
 
 
-@pytest.mark.parametrize("text", ["a,b\n1,2\n3\n", "a,b\n1,2\n3,4,5\n", 'a,b\n"1,2\n'])
-def test_rows_of_another_length_and_open_quotes_are_refused(tmp_path, text):
-    (tmp_path / "x.csv").write_text(text)
-    opened = open_engine_table(tmp_path / "x.csv")
-    with pytest.raises(ValueError, match=r"x.csv cannot be read by duckdb"):
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("3\n", "Expected Number of Columns: 2 Found: 1"),
+        ("3,4,5\n", "Expected Number of Columns: 2 Found: 3"),
+        ('"3,4\n', "Value with unterminated quote found"),
+    ],
+)
+@pytest.mark.parametrize("name", ["x[1].csv", "*.csv"])
+def test_rows_of_another_length_and_open_quotes_are_refused(tmp_path, row, reason, name):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "x[1].csv").write_text("a,b\n1,2\n" + row)
+    opened = open_engine_table(f"{tmp_path}/{name}")
+    told = rf"/x\[1\].csv cannot be read by duckdb: line 3: {reason}\.$"
+    with pytest.raises(ValueError, match=told):
         opened.fetch(opened.table.group_by("b").aggregate(n=opened.table.count()))
 
 
@@ -192,6 +285,23 @@ def test_widths_of_numbers_and_empty_columns_are_no_other_schema(tmp_path):
     )
     with pytest.raises(ValueError, match="z must hold single values"):
         opened.check(["z"])
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_numbers_without_any_value_go_with_text(tmp_path, first):
+    nothing, text = (pa.table({"g": values}) for values in (pa.nulls(2, pa.float64()), ["a", "b"]))
+    whole = pa.table({"g": pa.nulls(1, pa.int64())})
+    parts = [nothing, text, whole] if first else [text, whole, nothing]
+    opened = written(tmp_path, *parts)
+    opened.check(["g"])
+    found = opened.fetch(opened.table)["g"].to_pylist()
+    assert sorted(map(str, found)) == ["None", "None", "None", "a", "b"]
+
+
+def test_nan_is_a_value_beside_text(tmp_path):
+    nan = pa.table({"g": pa.array([float("nan")], from_pandas=False)})
+    with pytest.raises(ValueError, match=r"g must hold the same kind .* numbers in .*0.parquet"):
+        written(tmp_path, nan, pa.table({"g": ["a"]})).check(["g"])
 
 
 def test_whole_numbers_in_one_file_and_others_in_the_next_are_numbers(tmp_path):
@@ -299,3 +409,46 @@ def test_a_view_in_a_database_of_others_reads_no_file_of_this_machine(tmp_path):
         connection.execute(f"CREATE VIEW t AS SELECT * FROM read_csv('{tmp_path}/mine.csv')")
     with pytest.raises(ValueError, match=r"theirs.duckdb \(t\) cannot be read: Permission Error"):
         open_engine_table(path)
+
+
+BY_MONTH = [{"month": 1}, lambda t: t.month.cast("int64") == 1]
+
+
+@pytest.mark.parametrize("where", BY_MONTH)
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_a_file_without_the_column_of_a_condition_is_named(tmp_path, form, where):
+    for name, part in (("a", FRAME.assign(month=1)), ("b", FRAME)):
+        path = tmp_path / f"{name}.{form}"
+        part.to_parquet(path) if form == "parquet" else part.to_csv(path, index=False)
+    opened = open_engine_table(f"{tmp_path}/*.{form}")
+    with pytest.raises(ValueError, match=rf"b.{form} has no column 'month', which other files"):
+        where_of(opened, where)
+    assert opened.fetch(where_of(opened, lambda t: t.y.cast("int64") == 1)).num_rows == 4
+
+
+@pytest.mark.parametrize("where", BY_MONTH)
+def test_a_folder_that_contradicts_its_files_chooses_no_rows(tmp_path, where):
+    (tmp_path / "month=1").mkdir()
+    pq.write_table(pa.table({"y": [1], "month": [6]}), tmp_path / "month=1" / "a.parquet")
+    with pytest.raises(ValueError, match=r"month must be in .* its folder says, 1, got 6"):
+        where_of(open_engine_table(tmp_path), where)
+
+
+@pytest.mark.parametrize(
+    "where", [lambda t: t.age > 17, lambda t: t.age.between(1, 2), lambda t: t.age.abs() > 1]
+)
+def test_text_that_a_condition_takes_for_a_number_is_told(tmp_path, where):
+    (tmp_path / "a.csv").write_text("age,wage\n16,1\n20,2\n17.5,3\n")
+    opened = open_engine_table(tmp_path / "a.csv")
+    told = r"every column of CSV is text in .*a.csv, so .*: t.age.cast\('float64'\)\.$"
+    with pytest.raises(TypeError, match=told):
+        where_of(opened, where)
+    assert opened.fetch(where_of(opened, lambda t: t.age.cast("float64") > 17)).num_rows == 2
+    with pytest.raises(AttributeError, match="no attribute 'agee'"):
+        where_of(opened, lambda t: t.agee > 17)
+
+
+def test_a_condition_on_what_is_text_in_one_file_names_both(tmp_path):
+    opened = written(tmp_path, pa.table({"age": [20]}), pa.table({"age": ["old"]}))
+    with pytest.raises(ValueError, match=r"whole numbers in .*0.parquet and text in .*1.parquet"):
+        where_of(opened, lambda t: t.age > 17)

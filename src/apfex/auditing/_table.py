@@ -61,8 +61,9 @@ def audit_table(
         Parquet and CSV files, several of them in a list or of a pattern such as
         ``"data/*.parquet"`` or in a folder with partitions such as ``month=5``, are read by
         DuckDB, and so are URLs such as ``s3://`` where it has the extension for them. A file of
-        DuckDB or SQLite is read as it is. Any other engine is reached by a table of Ibis, or by a
-        URL such as ``postgres://``.
+        DuckDB or SQLite is read as it is, and so are a relation of DuckDB, a dataset of Arrow and
+        anything with ``__arrow_c_stream__``, whose rows may come but once. Any other engine is
+        reached by a table of Ibis, or by a URL such as ``postgres://``.
     prediction : str
         Column with the decisions, written as the labels are.
     sensitive : str or sequence of str

@@ -199,7 +199,8 @@ class TableQuery:
             for name, q in (("p", p), ("q", 1 - p)):
                 values |= {f"{name}1": q, f"{name}2": q * q, f"{name}4": q * q * q * q}
         if "log_loss" in self.roles.moments:
-            inner = p.clip(literal(1e-15), literal(1 - 1e-15))
+            low, high = literal(1e-15), literal(1 - 1e-15)  # polars clips by plain numbers alone
+            inner = (p < low).ifelse(low, (p > high).ifelse(high, p))
             for name, q in (("p", inner), ("q", 1 - inner)):
                 values |= {f"{name}_log": -q.ln(), f"{name}_log2": q.ln() * q.ln()}
         return {name: self._sum(self._weighted(value)) for name, value in values.items()}

@@ -9,7 +9,7 @@ import typer
 
 from apfex.cli import _options as options
 from apfex.cli._screen import Screen
-from apfex.plain import printable, told_apart
+from apfex.plain import told_apart
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,14 +39,21 @@ def diff(
     json: options.Json = False,
 ) -> None:
     """Say what changed between two audits: gaps and rates of groups, with intervals."""
-    from apfex.runs import audit_in_words, load_any
+    from apfex.runs import audit_in_words, common_rows, load_any
 
     screen = Screen(json)
     before, after = load_any(earlier), load_any(now)
-    if before.record["data"]["sha256"] == after.record["data"]["sha256"]:
+    common = common_rows(before.record, after.record)
+    if common == "all":
         screen.warn(
             f"{earlier} and {now} are of the same data; the intervals take the two to be of "
             "different people, and do not hold here."
+        )
+    elif common == "some":
+        screen.warn(
+            f"{earlier} and {now} are of the same data, and some rows may meet the conditions of "
+            "both; the intervals take the two to be of different people, and hold only where no "
+            "row is in both."
         )
     change = audit_in_words(after).diff(audit_in_words(before))
     screen.facts({"Earlier": _of(earlier, before), "Now": _of(now, after)})
@@ -59,8 +66,9 @@ def diff(
 
 
 def _of(folder: Path, run: Run | AuditRun) -> str:
-    data, rows = run.record["data"], run.audit.n_rows
-    return f"{folder}: {printable(data['name'])}, {rows:,} decisions"
+    from apfex.runs import rows_in_words
+
+    return f"{folder}: {rows_in_words(run.record)}, {run.audit.n_rows:,} decisions"
 
 
 def _show(title: str, names: list[str], changes: pd.DataFrame, sure: str, screen: Screen) -> None:

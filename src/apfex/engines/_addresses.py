@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from urllib.parse import unquote
 
 _REMOTE = (
     "s3://",
@@ -16,6 +17,7 @@ _REMOTE = (
     "https://",
     "http://",
 )
+_LOCAL = ("file", "duckdb", "sqlite")
 _ADDRESS = re.compile(r"\w+://[^\s\"'<>|]+")
 _QUOTED = re.compile(r"""(?<!\w)(["'])(.+?)\1(?!\w)""")
 
@@ -23,6 +25,27 @@ _QUOTED = re.compile(r"""(?<!\w)(["'])(.+?)\1(?!\w)""")
 def is_remote(text: str) -> bool:
     """Whether it is the URL of files."""
     return text.lower().startswith(_REMOTE)
+
+
+def local_path(text: str) -> str:
+    """The path that a URL names a file of this machine by; any other text as it is.
+
+    Examples
+    --------
+    >>> local_path("file:///data/a%20b.parquet"), local_path("duckdb://people.duckdb")
+    ('/data/a b.parquet', 'people.duckdb')
+    """
+    scheme, mark, rest = text.partition("://")
+    if not mark or scheme.lower() not in _LOCAL:
+        return text
+    if scheme.lower() != "file":
+        return rest
+    path = unquote(rest.removeprefix("localhost"))
+    if not path.startswith("/"):
+        raise ValueError(
+            f"A URL of a file must hold its whole path, as file:///data/people.parquet, got {text}."
+        )
+    return path
 
 
 def without_secrets(text: str) -> str:

@@ -24,6 +24,19 @@ def check_headers(files: Sequence[str], columns: Sequence[str]) -> None:
                 )
 
 
+def where_and_why(said: str, files: Sequence[str]) -> tuple[str, str] | None:
+    """The file that an error of DuckDB is about, with line and reason; None of any other error.
+
+    What the row holds is left out: it may be about people.
+    """
+    line = re.search(r"CSV Error on Line: (\d+)", said)
+    about, mark, settings = said.rpartition("\nPossible fixes:")
+    file = next((file for file in files if f"\n  file = {file}\n" in settings), None)
+    if line is None or not mark or file is None:
+        return None
+    return file, f"line {line[1]}: {about.strip().splitlines()[-1].rstrip('.')}"
+
+
 def csv_query(files: Sequence[str], headers: Sequence[Header]) -> str:
     """A query for DuckDB over files; a column may stand elsewhere in another file."""
     by_header: dict[Header, list[str]] = {}

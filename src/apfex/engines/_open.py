@@ -13,14 +13,15 @@ from apfex.arguments import check_path
 from apfex.engines._addresses import (
     has_secrets,
     is_remote,
+    local_path,
     said_without_secrets,
     without_secrets,
 )
-from apfex.engines._csv import check_headers, typed_values
+from apfex.engines._csv import check_headers, typed_values, where_and_why
 from apfex.engines._duckdb import connect_duckdb
 from apfex.engines._files import find_files, is_pattern
-from apfex.engines._frames import frame_table
-from apfex.engines._kinds import check_kinds
+from apfex.engines._frames import frame_table, is_stream
+from apfex.engines._kinds import check_kinds, check_sqlite
 from apfex.engines._query import quiet
 from apfex.plain import listed, nearest
 
@@ -81,16 +82,22 @@ class EngineTable:
 
         ``numbers`` are columns that are read as numbers, whichever kind of number each file has.
         """
-        if self.format == "parquet":
-            check_kinds(self.files, columns, numbers, self.rows_of)
-        if self.format == "csv" and not is_remote(self.files[0]):
-            check_headers(self.files, columns)
+        self.check_files(columns, numbers)
         for name in columns:
             kind = self.table[name].type()
             if kind.is_nested() or kind.is_json():
                 raise ValueError(
                     f"{name} must hold single values, got a column of type {kind} in {self.name}."
                 )
+        if self.engine == "sqlite":
+            check_sqlite(self.table, columns, self.fetch)
+
+    def check_files(self, columns: Sequence[str], numbers: Sequence[str] = ()) -> None:
+        """Refuse files that lack a column, or hold something else in it than others."""
+        if columns and self.format == "parquet":
+            check_kinds(self.files, columns, numbers, self.rows_of)
+        if columns and self.format == "csv" and not is_remote(self.files[0]):
+            check_headers(self.files, columns)
 
     def lacks(self, column: Any) -> Any:
         """Whether a value is missing: null, or the float that stands for it where there is one."""
@@ -138,7 +145,8 @@ def is_for_engine(source: Any) -> bool:
     """Whether a source is one for an engine: Parquet, several files, a database, a URL."""
     if not isinstance(source, str | os.PathLike):
         kind = f"{type(source).__module__}.{type(source).__name__}"
-        return kind.startswith(("ibis.", "pyspark.")) or kind.endswith(".LazyFrame")
+        is_query = kind.startswith(("ibis.", "pyspark.")) or kind.endswith(".LazyFrame")
+        return is_query or is_stream(source)
     check_path("source", source)
     text = os.fspath(source)
     path = Path(text)
@@ -152,9 +160,10 @@ def open_engine_table(source: Any, table: str | None = None) -> EngineTable:
 
     Parameters
     ----------
-    source : path, glob, folder, URL, list of these, table of Ibis, data frame of Spark, or frame
+    source : path, glob, folder, URL, list of these, table of Ibis, data frame, stream of Arrow
         Files are Parquet or CSV; a folder holds Parquet files, also in partitions such as
-        ``month=5``. A file of DuckDB or SQLite, or a URL such as ``postgres://``, has tables.
+        ``month=5``. A file of DuckDB or SQLite, or a URL such as ``postgres://``, has tables. URLs
+        of files of this machine (``file://``, ``duckdb://``, ``sqlite://``) are their paths.
     table : str, optional
         Which table of a database, if it has several.
     """
@@ -163,9 +172,9 @@ def open_engine_table(source: Any, table: str | None = None) -> EngineTable:
     with quiet():
         if isinstance(source, str | os.PathLike):
             check_path("source", source)
-            opened = _open_path(os.fspath(source), table)
+            opened = _open_path(local_path(os.fspath(source)), table)
         elif _is_list_of_paths(source):
-            texts = [os.fspath(one) for one in source]
+            texts = [local_path(os.fspath(one)) for one in source]
             opened = _open_files(texts)
         elif isinstance(source, ibis.Table):
             opened = EngineTable("the table", source, ibis.get_backend(source))
@@ -272,6 +281,10 @@ def _unreadable(opened: EngineTable, error: Exception) -> Exception:
             f"{opened.name} needs an extension of DuckDB that is not installed here: run `INSTALL "
             "httpfs` in DuckDB once, with a network, or copy the files to this machine."
         )
+    found = where_and_why(str(error), opened.files)
+    if found is not None:
+        file, reason = found
+        return ValueError(f"{without_secrets(file)} cannot be read by {opened.engine}: {reason}.")
     said = _first_line(error, *opened.files).rstrip(".")
     return ValueError(f"{opened.name} cannot be read by {opened.engine}: {said}.")
 

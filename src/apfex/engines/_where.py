@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,27 +28,63 @@ def where_of(source: EngineTable, where: Any) -> Any:
     if where is None:
         return table
     if isinstance(where, Mapping):
+        source.check_files([source.column(name, "where") for name in where])
         for name, wanted in where.items():
-            column = table[source.column(name, "where")]
-            table = table.filter(_is_one_of(source, column, wanted))
+            table = table.filter(_is_one_of(source, table[name], wanted))
         return table
     import ibis
 
-    condition = where(table) if callable(where) and not isinstance(where, ibis.Deferred) else where
-    if isinstance(condition, ibis.Deferred):
-        condition = condition.resolve(table)
+    condition = _condition(source, where)
     if not (isinstance(condition, ibis.Value) and condition.type().is_boolean()):
         raise TypeError(
             "where must map columns to values, or be a condition of Ibis or a function that makes "
             f"one of the table, got {type(where).__name__}."
         )
     try:
-        return table.filter(condition)
+        chosen = table.filter(condition)
     except ibis.IbisError as error:
         raise ValueError(
             "where must be a condition on the table that is audited, got one on another; give a "
             "function of the table, such as `lambda t: t.month == 5`."
         ) from error
+    source.check_files(_columns_of(condition, source))
+    return chosen
+
+
+def _condition(source: EngineTable, where: Any) -> Any:
+    """What a function or a deferred expression makes of the table; text is no number."""
+    import ibis
+    from ibis.common.annotations import ValidationError
+
+    is_function = callable(where) and not isinstance(where, ibis.Deferred)
+    try:
+        made = where(source.table) if is_function else where
+        return made.resolve(source.table) if isinstance(made, ibis.Deferred) else made
+    except (ibis.IbisError, ValidationError, TypeError, AttributeError) as error:
+        said = str(error)
+        named = [name for name in source.columns if _says_text(said, name)]
+        if not named and "StringColumn" not in said:
+            raise
+        source.check_files(named)  # one file may be why it is text
+        name = named[0] if named else "age"
+        every = "every column of CSV is text" if source.format == "csv" else "the column is text"
+        raise TypeError(
+            f"where must compare text with text, got a condition that needs a number ({said}); "
+            f"{every} in {source.name}, so make a number of it: t.{name}.cast('float64')."
+        ) from error
+
+
+def _says_text(said: str, name: str) -> bool:
+    """Whether an error of Ibis speaks of a column as text."""
+    return re.search(rf"(?<!\w){re.escape(name)}:string", said) is not None
+
+
+def _columns_of(condition: Any, source: EngineTable) -> list[str]:
+    """The columns that a condition needs."""
+    from ibis.expr.operations import Field
+
+    named = {field.name for field in condition.op().find(Field)}
+    return [name for name in source.columns if name in named]
 
 
 def no_match(source: EngineTable, where: Any) -> ValueError:

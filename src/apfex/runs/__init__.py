@@ -7,6 +7,7 @@ Errors and warnings are :class:`RunError` and :class:`RunWarning`, which carry w
 """
 
 from apfex.runs._audit import AuditRun, audit_file, load_audit
+from apfex.runs._chosen_rows import common_rows, rows_in_words
 from apfex.runs._columns import GroupCounts
 from apfex.runs._data import RunData
 from apfex.runs._explore import explore

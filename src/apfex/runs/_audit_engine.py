@@ -20,6 +20,7 @@ from apfex.runs._audit_data import (
     missing_values,
     named_columns,
 )
+from apfex.runs._chosen_rows import condition_in_words
 from apfex.runs._columns import (
     GroupCounts,
     check_bins,
@@ -263,13 +264,8 @@ def _described(opened: EngineTable, settings: AuditFileSettings) -> str:
     name = Path(without_secrets(opened.files[0])).name if n == 1 else opened.name
     said = f"{printable(name)} ({f'{n:,} {form} files' if n > 1 else form})"
     if settings.where:
-        rules = (f"{column} = {_either(value)}" for column, value in settings.where.items())
-        said += f", where {printable(' and '.join(rules))}"
+        said += f", where {condition_in_words(settings.where)}"
     return said
-
-
-def _either(value: Any) -> str:
-    return " or ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _identity(opened: EngineTable, tally: Tally) -> dict[str, str | None]:

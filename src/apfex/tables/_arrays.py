@@ -30,6 +30,11 @@ def in_memory(name: str, values: Any) -> Any:
     if torch is not None and isinstance(values, torch.Tensor):
         return _of_tensor(name, values)
     kind = type(values)
+    if kind.__module__.startswith("dask.dataframe."):
+        raise TypeError(
+            f"{name} must be in memory here, got a Dask {kind.__name__}; its compute() brings it "
+            "there."
+        )
     if kind.__name__ == "LazyFrame" and kind.__module__.startswith("polars"):
         raise TypeError(
             f"{name} must be in memory, got a LazyFrame of polars, which is a query; collect it: "
