@@ -2,6 +2,8 @@
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportCallIssue=false
 # pyright: reportGeneralTypeIssues=false
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -11,7 +13,14 @@ import pytest
 import torch
 import xgboost
 
-from apfex.streams import RecordFile, StreamSettings, is_stream, open_stream, spool_folder
+from apfex.streams import (
+    RecordFile,
+    StreamSettings,
+    is_stream,
+    joined,
+    open_stream,
+    spool_folder,
+)
 
 
 @pytest.fixture
@@ -144,6 +153,28 @@ def test_categories_stay_categories_however_they_are_coded(tmp_path):
             assert all((frame.dtypes == "category").all() for frame in frames)
             codes = [code for frame in frames for code in frame["code"].tolist()]
             assert codes == [7, 9, *range(300)]
+
+
+def test_chunks_without_a_value_join_those_with_some(tmp_path):
+    """Of text, and of categories of numbers, which stay whole; wherever that chunk is."""
+    told = {"town": ["b", "a"], "code": [7, 9]}
+    gaps = {"town": ["a", None], "code": [None, 9]}
+    none = {"town": [None, None], "code": [None, None]}
+    schema = pa.schema({"town": pa.string(), "code": pa.dictionary(pa.int8(), pa.int64())})
+    for parts in itertools.permutations((told, gaps, none)):
+        batches = [pa.RecordBatch.from_pydict(part, schema) for part in parts]
+        for place, batch in enumerate(batches):
+            batch.to_pandas().to_parquet(tmp_path / f"{place}.parquet")
+        for source in (tmp_path, iter(batches), lambda batches=batches: iter(batches)):
+            with spool_folder() as folder:
+                stream = open_stream(source, folder)
+                found = joined(list(stream.frames(stream.columns, 2)))
+            assert found["code"].dtype.categories.dtype == np.int64
+            for name in found:
+                values = [value for part in parts for value in part[name]]
+                assert found[name].astype(object).fillna("-").tolist() == [
+                    "-" if value is None else value for value in values
+                ]
 
 
 def test_the_index_of_pandas_is_no_column(tmp_path):

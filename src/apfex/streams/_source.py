@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,15 +96,20 @@ def open_files(source: Any, encoding: str | None = None) -> Stream:
     return open_dataset(dataset, name)
 
 
-def open_dataset(dataset: ds.Dataset, name: str = "the dataset") -> Stream:
-    """Check that all files of a dataset have one schema, and read it in their order."""
+def open_dataset(
+    dataset: ds.Dataset, name: str = "the dataset", known: Collection[str] = ()
+) -> Stream:
+    """Check that all files of a dataset have one schema, and read it in their order.
+
+    Columns in ``known`` are categories, as are those that the files themselves call so.
+    """
     import pyarrow as pa
 
     fragments = list(dataset.get_fragments())
     stored = [_schema(fragment) for fragment in fragments]
     with reading(name):
         schemas = [without_dictionaries(schema) for schema in stored]
-        categories = set().union(*map(_categories, (dataset.schema, *stored)))
+        categories = set(known).union(*map(_categories, (dataset.schema, *stored)))
     for fragment, schema in zip(fragments, schemas, strict=True):
         _check_schema(schemas[0], schema, str(getattr(fragment, "path", name)), fragments[0])
     schema = pa.unify_schemas(
