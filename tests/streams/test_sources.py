@@ -4,8 +4,10 @@
 
 import itertools
 
+import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -58,6 +60,8 @@ SOURCES = {
     "dataset": lambda home, _: ds.dataset(str(home)),
     "reader": lambda home, _: ds.dataset(str(home)).scanner().to_reader(),
     "function": lambda home, _: lambda: ds.dataset(str(home)).scanner().to_reader(),
+    "relation": lambda home, _: duckdb.sql(f"from '{home}/*.parquet'"),
+    "relations": lambda home, _: lambda: duckdb.sql(f"from '{home}/*.parquet'"),
     "frames": lambda _, table: iter([table[:2000], table[2000:]]),
     "batches": lambda _, table: iter(pa.Table.from_pandas(table).to_batches(900)),
 }
@@ -75,7 +79,9 @@ def test_a_source_gives_its_rows_twice(kind, folder, table, tmp_path):
 
 
 def test_tables_and_arrays_are_no_streams(table):
-    assert not any(map(is_stream, (table, table.to_numpy(), [[1.0]], torch.zeros(2, 2))))
+    arrow = pa.Table.from_pandas(table)
+    frames = (table, arrow, arrow.to_batches()[0], pl.from_arrow(arrow))
+    assert not any(map(is_stream, (*frames, table.to_numpy(), [[1.0]], torch.zeros(2, 2))))
 
 
 def test_folders_of_partitions_have_their_columns(tmp_path, table):

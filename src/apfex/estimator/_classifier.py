@@ -377,7 +377,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         X : table or array of shape [n, d], or stream
             Mixed types and missing values are fine; sparse matrices are not. A stream is read in
             chunks and need not fit into memory: path, pattern, folder or list of files of
-            Parquet, Arrow or CSV, a pyarrow ``Dataset`` or reader, a function that returns a new
+            Parquet, Arrow or CSV, a pyarrow ``Dataset`` or reader, what has
+            ``__arrow_c_stream__``, such as a relation of DuckDB, a function that returns a new
             reader or iterator of record batches, such an iterator, a torch ``DataLoader`` of
             ``(X, y, sensitive)`` or ``(X, y, sensitive, weight)``, or an XGBoost ``DataIter``. Rows
             of a Dask DataFrame stay on its workers, which grow trees together.
