@@ -263,7 +263,7 @@ BAD = {
     ("missing", "csv"): "part-1.csv lacks the column town, which",
     ("renamed", "parquet"): "is 'Town ' meant to be town?",
     ("more", "parquet"): "part-1.parquet has a column extra, which",
-    ("text", "parquet"): "part-1.parquet: merit_1 is large_string, but double in",
+    ("text", "parquet"): "part-1.parquet: merit_1 holds text, but numbers in",
     ("text", "csv"): "part-1.csv: merit_1 must hold numbers as it did in the run, got '",
     ("infinite", "parquet"): "part-1.parquet: merit_1 is infinite in 1 rows",
     ("infinite", "csv"): "part-1.csv: merit_1 is infinite in 1 rows",

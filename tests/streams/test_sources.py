@@ -126,6 +126,31 @@ def test_a_column_without_values_in_one_file_is_of_any_type(folder, tmp_path):
     assert rows_of(open_stream(folder, tmp_path))["town"].isna().iloc[-1]
 
 
+@pytest.mark.parametrize("place", ["0", "9"])
+def test_floats_without_values_are_of_any_type(folder, tmp_path, place):
+    """As pandas writes a column that is empty, of text, or of categories of whole numbers."""
+    for path in folder.iterdir():
+        frame = pd.read_parquet(path)
+        frame.assign(code=pd.Categorical(np.arange(len(frame)) % 3)).to_parquet(path)
+    none = pd.DataFrame({"age": [1.0], "town": [np.nan], "y": [0], "code": [np.nan]})
+    none.to_parquet(folder / f"{place}.parquet")
+    stream = open_stream(folder, tmp_path)
+    found = joined(list(stream.frames(stream.columns, 700)))
+    assert found["code"].dtype.categories.tolist() == [0, 1, 2]
+    assert set(found["town"].dropna()) == {"Bern", "Basel"}
+    some = pd.DataFrame({"age": [1.0, 2.0], "town": [np.nan, 2.5], "y": [0, 1], "code": [1, 2]})
+    some.to_parquet(folder / f"{place}.parquet")
+    with pytest.raises(ValueError, match=r"in column 'town' of .* which has"):
+        open_stream(folder, tmp_path)
+
+
+def test_types_are_compared_past_a_file_without_values(tmp_path):
+    for place, value in enumerate((None, "x", 1.5)):
+        pd.DataFrame({"a": [value]}).to_parquet(tmp_path / f"{place}.parquet")
+    with pytest.raises(ValueError, match=r"numbers in column 'a' of .*2.parquet .* has text"):
+        open_stream(tmp_path, tmp_path)
+
+
 def test_text_is_one_type_whoever_wrote_it(folder, tmp_path, table):
     text = pa.array(table["town"], pa.string())
     other = pa.Table.from_pandas(table).set_column(1, "town", text)
@@ -195,7 +220,7 @@ def test_the_index_of_pandas_is_no_column(tmp_path):
 
 def test_another_schema_in_the_middle_is_refused_by_file_and_column(folder, tmp_path, table):
     table.assign(age=table["age"].astype(str)).to_parquet(folder / "1.parquet")
-    with pytest.raises(ValueError, match=r"string in column 'age' of .*1\.parquet .* has double"):
+    with pytest.raises(ValueError, match=r"text in column 'age' of .*1\.parquet .* has numbers"):
         open_stream(folder, tmp_path)
 
 
