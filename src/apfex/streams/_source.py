@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from apfex.arguments import check_path
-from apfex.files import check_single, check_text, kinds_in_words, read_parquet_batches
+from apfex.files import (
+    check_single,
+    check_text,
+    empty_floats,
+    kinds_in_words,
+    of_no_type,
+    read_parquet_batches,
+)
 from apfex.streams._csv_files import open_csv_files
 from apfex.streams._stream import Stream, frame_of, reading
 
@@ -112,9 +119,11 @@ def open_dataset(
         categories = set(known).union(*map(_categories, (dataset.schema, *stored)))
     paths = [str(getattr(fragment, "path", name)) for fragment in fragments]
     _check_columns(schemas, paths)
-    told, *schemas = _without_empty_floats(
-        [without_dictionaries(dataset.schema), *schemas], fragments, categories
-    )
+    told = without_dictionaries(dataset.schema)
+    for place, column in list(
+        empty_floats(schemas, lambda at, name: _is_empty(fragments[at], name), categories)
+    ):
+        schemas[place], told = of_no_type(schemas[place], column), of_no_type(told, column)
     _check_types(schemas, paths)
     schema = pa.unify_schemas([told, *schemas], promote_options="permissive").remove_metadata()
     schema = pa.schema([one for one in schema if not one.name.startswith(_INDEX)])
@@ -205,36 +214,6 @@ def _check_columns(schemas: Sequence[pa.Schema], paths: Sequence[str]) -> None:
                 f"missing {lacking or 'none'}, unknown {more or 'none'}; write it again, or leave "
                 "it out."
             )
-
-
-def _without_empty_floats(
-    schemas: Sequence[pa.Schema], fragments: Sequence[Any], categories: Collection[str]
-) -> list[pa.Schema]:
-    """Schemas, of the dataset and of its files, in which a column of floats may be of no type.
-
-    As pandas writes a column without any value; it is looked at where other files hold something
-    else.
-    """
-    import pyarrow as pa
-
-    told, *schemas = schemas
-    for name in schemas[0].names:
-        types = [schema.field(name).type for schema in schemas if name in schema.names]
-        agree = name not in categories and _are_numbers(*set(types) - {pa.null()})
-        if len(set(types)) < 2 or agree or name.startswith(_INDEX):
-            continue
-        for place, type in enumerate(types):
-            if pa.types.is_floating(type) and _is_empty(fragments[place], name):
-                schemas[place] = _of_no_type(schemas[place], name)
-                told = _of_no_type(told, name)
-    return [told, *schemas]
-
-
-def _of_no_type(schema: pa.Schema, name: str) -> pa.Schema:
-    import pyarrow as pa
-
-    place = schema.get_field_index(name)
-    return schema if place < 0 else schema.set(place, pa.field(name, pa.null()))
 
 
 def _is_empty(fragment: Any, name: str) -> bool:
