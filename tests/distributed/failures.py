@@ -1,8 +1,10 @@
 """Something is wrong on one worker: what each of them is told, and that nothing has changed."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from tests.distributed.loops import N, adam, batch, network
@@ -11,9 +13,11 @@ from tests.optimizer.loops import same, snapshot
 from torch import Tensor
 
 from apfex.constraints import Constraint
+from apfex.datasets import make_biased
 from apfex.distributed import all_sum, global_mean, share_batches
+from apfex.estimator import APFExClassifier
 from apfex.groups import make_groups
-from apfex.models import StackedMLP, TrainingSettings, train_population
+from apfex.models import StackedMLP, TrainingRows, TrainingSettings, train_population
 from apfex.objectives import CrossEntropy, FairnessLoss
 from apfex.optimizer import APFEx
 from apfex.strategies import AdaptiveWeighting, ConeProjection
@@ -134,6 +138,88 @@ def other_order(t: Trainer) -> None:
         train_population(StackedMLP(4, 1, (), 2, seed=0), table, TrainingSettings(epochs=1))
 
 
+def train_others(t: Trainer, change: Callable[[TrainingRows], TrainingRows]) -> None:
+    """Worker 1 trains on rows of its own."""
+    table = rows(2, torch.float64)
+    with share_batches(dist.group.WORLD):
+        train_population(
+            StackedMLP(4, 1, (), 2, seed=0),
+            change(table) if t.rank == 1 else table,
+            TrainingSettings(epochs=1),
+        )
+
+
+def other_inputs(t: Trainer) -> None:
+    train_others(t, lambda table: replace(table, x=table.x[:, [1, 0, 2, 3]]))
+
+
+def other_sign(t: Trainer) -> None:
+    train_others(t, lambda table: replace(table, x=-table.x))
+
+
+def other_weights(t: Trainer) -> None:
+    train_others(t, lambda table: replace(table, sample_weight=table.weights().flip(0)))
+
+
+def more_inputs(t: Trainer) -> None:
+    train_others(t, lambda table: replace(table, x=torch.cat([table.x, table.x], 1)))
+
+
+def fit_others(t: Trainer, **changes: Callable[[Any], Any]) -> None:
+    """Worker 1 is given another table."""
+    data = make_biased(n=120, random_state=0)
+    weight = np.linspace(1.0, 2.0, 120)
+    given = {
+        "X": data.X,
+        "y": data.y,
+        "sensitive_features": data.sensitive,
+        "sample_weight": weight,
+    }
+    if t.rank == 1:
+        given |= {name: change(given[name]) for name, change in changes.items()}
+    with share_batches(dist.group.WORLD):
+        APFExClassifier(model="mlp", epochs=1, n_points=2, random_state=0).fit(**given)
+
+
+def fit_rows(t: Trainer) -> None:
+    fit_others(
+        t, **dict.fromkeys(("X", "y", "sensitive_features", "sample_weight"), lambda v: v[1:])
+    )
+
+
+def fit_columns(t: Trainer) -> None:
+    fit_others(t, X=lambda X: X[X.columns[::-1]])
+
+
+def fit_fewer_columns(t: Trainer) -> None:
+    fit_others(t, X=lambda X: X.drop(columns="town"))
+
+
+def fit_levels(t: Trainer) -> None:
+    swapped = {"Dover": "Corby", "Corby": "Dover"}
+    fit_others(t, X=lambda X: X.assign(town=X["town"].replace(swapped)))
+
+
+def fit_missing(t: Trainer) -> None:
+    fit_others(t, X=lambda X: X.assign(merit_1=X["merit_1"].mask(X.index == 3)))
+
+
+def fit_labels(t: Trainer) -> None:
+    fit_others(t, y=lambda y: np.append(1 - y[:1], y[1:]))
+
+
+def fit_groups(t: Trainer) -> None:
+    fit_others(t, sensitive_features=lambda s: s.assign(sex=s["sex"].mask(s.index == 0, "x")))
+
+
+def fit_weights(t: Trainer) -> None:
+    fit_others(t, sample_weight=lambda weight: weight[::-1])
+
+
+def fit_infinite(t: Trainer) -> None:
+    fit_others(t, X=lambda X: X.assign(merit_1=X["merit_1"].mask(X.index == 3, np.inf)))
+
+
 def sharded_without_outputs(t: Trainer) -> None:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
@@ -176,6 +262,19 @@ FAILURES: dict[str, Callable[[Trainer], None]] = {
         other_settings,
         too_many_micro_batches,
         other_order,
+        other_inputs,
+        other_sign,
+        other_weights,
+        more_inputs,
+        fit_rows,
+        fit_columns,
+        fit_fewer_columns,
+        fit_levels,
+        fit_missing,
+        fit_labels,
+        fit_groups,
+        fit_weights,
+        fit_infinite,
     )
 }
 OF_SHARDS: dict[str, Callable[[Trainer], None]] = {

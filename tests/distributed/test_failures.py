@@ -4,7 +4,6 @@ import pytest
 from tests.distributed.failures import FAILURES
 
 EVERYWHERE = {
-    "nan_in_rows": r"losses[0] must be finite, got nan",
     "skipped_batch": "Workers must do the same in the same order",
     "other_losses": "losses must be as many as before (2), got 1.",
     "no_rows": "scores must have at least one row on some worker",
@@ -17,6 +16,19 @@ EVERYWHERE = {
     "other_parameters": "The parameters must be the same on all workers",
     "other_settings": "Strategy, seed, window and scales (a checksum) must be the same",
     "other_order": "inputs must be the same on all workers",
+    "other_inputs": "inputs must be the same on all workers",
+    "other_sign": "inputs must be the same on all workers",
+    "other_weights": "weights must be the same on all workers",
+    "more_inputs": "encoded inputs must be the same on all workers, as each of them has all rows, "
+    "in the same order of rows and columns, got [4, 8, 4] by rank.",
+    "fit_rows": "table, got [120, 119, 120] by rank.",
+    "fit_columns": "The columns of X must be the same, in the same order, on all workers",
+    "fit_fewer_columns": "X must have as many columns on all workers",
+    "fit_levels": "other ones on worker 1 than on worker 0 in ['town'].",
+    "fit_missing": "other ones on worker 1 than on worker 0 in ['merit_1'].",
+    "fit_labels": "y must be the same on all workers",
+    "fit_groups": "sensitive_features must be the same on all workers",
+    "fit_weights": "sample_weight must be the same on all workers",
     "too_many_micro_batches": "The number of micro-batches before a step must be the same",
 }
 """What every worker is told."""
@@ -25,8 +37,10 @@ OF_SHARDS = {
     "flat_parameters": "wrap the model with fully_shard(model) instead",
 }
 ON_ONE = {
+    "nan_in_rows": (1, "losses[0] must be finite, got nan"),
     "nan_in_own_loss": (1, "losses[0] must be finite, got nan"),
     "wrong_rows": (0, "values must be floats of shape [n]"),
+    "fit_infinite": (1, "Column 'merit_1' of X must be finite, got inf in row 3"),
     "wrong_label": (2, "y must hold labels from 0 to 1"),
 }
 """Which worker fails, and what it says."""

@@ -157,6 +157,14 @@ def broken(frame: pd.DataFrame, change: Any) -> Any:
             r"got partition 1 with other ones: missing \['score'\], unknown \['points'\]",
         ),
         (
+            lambda part: pd.concat([part, part[["score"]]], axis=1),
+            r"missing none, unknown none, twice \['score'\]",
+        ),
+        (
+            lambda part: part.assign(score=np.inf),
+            r"^In rows 0 to 299 of partition 1 of X: Column 'score' of X must be finite",
+        ),
+        (
             lambda part: part.assign(label=None),
             r"y must not have missing values, got 300 in 900 rows",
         ),
@@ -173,6 +181,14 @@ def test_a_partition_with_another_schema_is_named(client, change, message):
     frame = frame.rename(columns={number: "score"})
     with pytest.raises((TypeError, ValueError), match=message):
         fitted(broken(frame, change))
+
+
+def test_columns_of_a_partition_may_stand_in_another_order(client):
+    del client
+    frame = people()
+    turned = fitted(broken(frame, lambda part: part[part.columns[::-1]]))
+    same = fitted(broken(frame, lambda part: part))
+    pd.testing.assert_frame_equal(turned.front_.to_frame(), same.front_.to_frame())
 
 
 @pytest.mark.parametrize("differs", ["labels", "rows"])

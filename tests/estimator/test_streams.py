@@ -252,6 +252,22 @@ def test_bad_rows_are_told_by_their_place(tmp_path, table):
         clf.fit(path, y="hired", sensitive_features=SENSITIVE)
 
 
+@pytest.mark.parametrize("column", ["town", "sex"])
+def test_files_without_a_value_in_a_column_of_text_are_as_their_table(tmp_path, table, column):
+    small = table.drop(columns="weight")[:900].copy()
+    small.loc[:299, column] = None
+    for place in range(3):
+        part = small[300 * place : 300 * (place + 1)]
+        part.to_parquet(tmp_path / f"{place}.parquet")
+        part.to_csv(tmp_path / f"{place}.csv", index=False)
+    inside = classifier().fit(
+        small.drop(columns=["hired", *SENSITIVE]), small.hired, sensitive_features=small[SENSITIVE]
+    )
+    for source in (f"{tmp_path}/*.parquet", f"{tmp_path}/*.csv"):
+        streamed = classifier().fit(source, y="hired", sensitive_features=SENSITIVE)
+        pd.testing.assert_frame_equal(streamed.front_.to_frame(), inside.front_.to_frame())
+
+
 def test_missing_labels_are_counted(tmp_path, table):
     path = written(tmp_path, table, hired=table["hired"].where(table.index % 3 > 0).astype("Int8"))
     with pytest.raises(ValueError, match="y must not have missing values, got 2000 in 6000 rows"):

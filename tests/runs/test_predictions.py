@@ -14,7 +14,7 @@ from tests.people import people
 
 from apfex.runs import load_run
 from apfex.sources._tables import open_table
-from apfex.sources._writers import CsvWriter
+from apfex.sources._writers import CsvWriter, _safe_cells, _safe_text
 
 
 def rows_with(**columns):
@@ -62,6 +62,22 @@ def test_no_cell_of_a_csv_runs_and_all_others_stay(finished, rows):
             assert after == before
         count += after != before
     assert done.cells_made_safe == count
+
+
+ODD = ["-5", "-5\n", "+3,5e-1", "-\u0663", "\uff1d1+1", 'a;" =1', "a;-5|=x", "a\t-5\t@", None]
+
+
+@settings(deadline=None)
+@given(cells=st.lists(st.sampled_from(ODD) | CELLS, min_size=1, max_size=9))
+@pytest.mark.parametrize("own", [",", "\t"])
+def test_the_quick_look_passes_no_cell_that_the_rule_would_change(own, cells):
+    text = pd.Series(cells, dtype="str")
+    found, count = _safe_cells(pd.DataFrame({"a": text}), own)
+    text = text.dropna().astype("str")
+    by_rule = _safe_text(text, own)
+    assert found["a"].dropna().tolist() == by_rule.tolist()
+    assert found["a"].isna().tolist() == [cell is None for cell in cells]
+    assert count == int((by_rule != text).sum())
 
 
 @settings(deadline=None, max_examples=60)

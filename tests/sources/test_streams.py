@@ -203,6 +203,18 @@ def test_folders_say_what_a_column_holds(run, tmp_path):
     assert found["probability"].tolist() == run.predict(frame)["probability"].tolist()
 
 
+def test_floats_without_values_go_with_text(run, tmp_path):
+    """As pandas stores a column that is empty."""
+    frame = new_rows().assign(town=lambda rows: rows["town"].where(rows.index >= 20))
+    folder = split(frame, tmp_path / "new")
+    first = pd.read_parquet(folder / "part-0.parquet")
+    first.assign(town=np.full(len(first), np.nan)).to_parquet(folder / "part-0.parquet")
+    run.predict_file(folder, tmp_path / "out.parquet")
+    found = pd.read_parquet(tmp_path / "out.parquet")
+    assert found["probability"].tolist() == run.predict(frame)["probability"].tolist()
+    assert found["town"].isna().tolist() == frame["town"].isna().tolist()
+
+
 def test_folders_with_numbers_and_nothing(tmp_path):
     for year, town in ((2024, "x"), (2025, "__HIVE_DEFAULT_PARTITION__")):
         folder = tmp_path / f"year={year}" / f"town={town}"
@@ -263,7 +275,7 @@ BAD = {
     ("missing", "csv"): "part-1.csv lacks the column town, which",
     ("renamed", "parquet"): "is 'Town ' meant to be town?",
     ("more", "parquet"): "part-1.parquet has a column extra, which",
-    ("text", "parquet"): "part-1.parquet: merit_1 is large_string, but double in",
+    ("text", "parquet"): "part-1.parquet: merit_1 holds text, but numbers in",
     ("text", "csv"): "part-1.csv: merit_1 must hold numbers as it did in the run, got '",
     ("infinite", "parquet"): "part-1.parquet: merit_1 is infinite in 1 rows",
     ("infinite", "csv"): "part-1.csv: merit_1 is infinite in 1 rows",

@@ -2,8 +2,12 @@
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportCallIssue=false
 # pyright: reportGeneralTypeIssues=false
 
+import itertools
+
+import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -11,7 +15,14 @@ import pytest
 import torch
 import xgboost
 
-from apfex.streams import RecordFile, StreamSettings, is_stream, open_stream, spool_folder
+from apfex.streams import (
+    RecordFile,
+    StreamSettings,
+    is_stream,
+    joined,
+    open_stream,
+    spool_folder,
+)
 
 
 @pytest.fixture
@@ -49,6 +60,8 @@ SOURCES = {
     "dataset": lambda home, _: ds.dataset(str(home)),
     "reader": lambda home, _: ds.dataset(str(home)).scanner().to_reader(),
     "function": lambda home, _: lambda: ds.dataset(str(home)).scanner().to_reader(),
+    "relation": lambda home, _: duckdb.sql(f"from '{home}/*.parquet'"),
+    "relations": lambda home, _: lambda: duckdb.sql(f"from '{home}/*.parquet'"),
     "frames": lambda _, table: iter([table[:2000], table[2000:]]),
     "batches": lambda _, table: iter(pa.Table.from_pandas(table).to_batches(900)),
 }
@@ -66,7 +79,9 @@ def test_a_source_gives_its_rows_twice(kind, folder, table, tmp_path):
 
 
 def test_tables_and_arrays_are_no_streams(table):
-    assert not any(map(is_stream, (table, table.to_numpy(), [[1.0]], torch.zeros(2, 2))))
+    arrow = pa.Table.from_pandas(table)
+    frames = (table, arrow, arrow.to_batches()[0], pl.from_arrow(arrow))
+    assert not any(map(is_stream, (*frames, table.to_numpy(), [[1.0]], torch.zeros(2, 2))))
 
 
 def test_folders_of_partitions_have_their_columns(tmp_path, table):
@@ -111,6 +126,31 @@ def test_a_column_without_values_in_one_file_is_of_any_type(folder, tmp_path):
     assert rows_of(open_stream(folder, tmp_path))["town"].isna().iloc[-1]
 
 
+@pytest.mark.parametrize("place", ["0", "9"])
+def test_floats_without_values_are_of_any_type(folder, tmp_path, place):
+    """As pandas writes a column that is empty, of text, or of categories of whole numbers."""
+    for path in folder.iterdir():
+        frame = pd.read_parquet(path)
+        frame.assign(code=pd.Categorical(np.arange(len(frame)) % 3)).to_parquet(path)
+    none = pd.DataFrame({"age": [1.0], "town": [np.nan], "y": [0], "code": [np.nan]})
+    none.to_parquet(folder / f"{place}.parquet")
+    stream = open_stream(folder, tmp_path)
+    found = joined(list(stream.frames(stream.columns, 700)))
+    assert found["code"].dtype.categories.tolist() == [0, 1, 2]
+    assert set(found["town"].dropna()) == {"Bern", "Basel"}
+    some = pd.DataFrame({"age": [1.0, 2.0], "town": [np.nan, 2.5], "y": [0, 1], "code": [1, 2]})
+    some.to_parquet(folder / f"{place}.parquet")
+    with pytest.raises(ValueError, match=r"in column 'town' of .* which has"):
+        open_stream(folder, tmp_path)
+
+
+def test_types_are_compared_past_a_file_without_values(tmp_path):
+    for place, value in enumerate((None, "x", 1.5)):
+        pd.DataFrame({"a": [value]}).to_parquet(tmp_path / f"{place}.parquet")
+    with pytest.raises(ValueError, match=r"numbers in column 'a' of .*2.parquet .* has text"):
+        open_stream(tmp_path, tmp_path)
+
+
 def test_text_is_one_type_whoever_wrote_it(folder, tmp_path, table):
     text = pa.array(table["town"], pa.string())
     other = pa.Table.from_pandas(table).set_column(1, "town", text)
@@ -146,6 +186,28 @@ def test_categories_stay_categories_however_they_are_coded(tmp_path):
             assert codes == [7, 9, *range(300)]
 
 
+def test_chunks_without_a_value_join_those_with_some(tmp_path):
+    """Of text, and of categories of numbers, which stay whole; wherever that chunk is."""
+    told = {"town": ["b", "a"], "code": [7, 9]}
+    gaps = {"town": ["a", None], "code": [None, 9]}
+    none = {"town": [None, None], "code": [None, None]}
+    schema = pa.schema({"town": pa.string(), "code": pa.dictionary(pa.int8(), pa.int64())})
+    for parts in itertools.permutations((told, gaps, none)):
+        batches = [pa.RecordBatch.from_pydict(part, schema) for part in parts]
+        for place, batch in enumerate(batches):
+            batch.to_pandas().to_parquet(tmp_path / f"{place}.parquet")
+        for source in (tmp_path, iter(batches), lambda batches=batches: iter(batches)):
+            with spool_folder() as folder:
+                stream = open_stream(source, folder)
+                found = joined(list(stream.frames(stream.columns, 2)))
+            assert found["code"].dtype.categories.dtype == np.int64
+            for name in found:
+                values = [value for part in parts for value in part[name]]
+                assert found[name].astype(object).fillna("-").tolist() == [
+                    "-" if value is None else value for value in values
+                ]
+
+
 def test_the_index_of_pandas_is_no_column(tmp_path):
     """It is the place of a row, which a sorted file would give its label away by."""
     for place, index in enumerate(([5, 3], [0, 1])):
@@ -158,7 +220,7 @@ def test_the_index_of_pandas_is_no_column(tmp_path):
 
 def test_another_schema_in_the_middle_is_refused_by_file_and_column(folder, tmp_path, table):
     table.assign(age=table["age"].astype(str)).to_parquet(folder / "1.parquet")
-    with pytest.raises(ValueError, match=r"string in column 'age' of .*1\.parquet .* has double"):
+    with pytest.raises(ValueError, match=r"text in column 'age' of .*1\.parquet .* has numbers"):
         open_stream(folder, tmp_path)
 
 

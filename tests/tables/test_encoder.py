@@ -147,7 +147,11 @@ def test_columns_are_matched_by_name_and_named_when_wrong():
         ([1.0, 2.0], ValueError, "2 dimensions, got 1"),
         (np.empty((0, 2)), ValueError, r"0 sample\(s\)"),
         (np.empty((3, 0)), ValueError, r"0 feature\(s\) \(shape=\(3, 0\)\)"),
-        (pl.LazyFrame({"a": [1]}), TypeError, "got a LazyFrame of polars, .*collect it"),
+        (
+            pl.LazyFrame({"a": [1]}),
+            TypeError,
+            r"LazyFrame of polars, .*collect\(\), or .*sink_parquet",
+        ),
         ([[1e308], [-1e308]], ValueError, "'x0' of X must have a mean and spread"),
     ],
 )

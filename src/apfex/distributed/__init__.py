@@ -4,7 +4,7 @@ A fairness loss is a nonlinear function of sums over the rows of all workers, so
 that workers add up, not losses: see :func:`all_sum`. Everything here is a no-op in one process.
 """
 
-from apfex.distributed._rows import all_sum, global_mean, sum_over
+from apfex.distributed._rows import all_sum, global_mean, others_fail, sum_over
 from apfex.distributed._torchrun import leave_word, torchrun_workers, words_of_others
 from apfex.distributed._workers import (
     WorkerError,

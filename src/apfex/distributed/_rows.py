@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -124,11 +125,22 @@ def sum_over(team: Workers | None, values: Tensor) -> Tensor:
     return _AllSum.apply(values, team)  # pyright: ignore[reportReturnType]
 
 
+def others_fail(nodes: Iterable[Any]) -> bool:
+    """Whether sums over workers, among the nodes of a graph, are infinite or NaN by others alone.
+
+    Looked at only once something is: it makes the CPU wait for the device.
+    """
+    sums = [node for node in nodes if hasattr(node, "whole")]
+    own_are_finite = all(bool(node.own.isfinite().all()) for node in sums)
+    return own_are_finite and not all(bool(node.whole.isfinite().all()) for node in sums)
+
+
 class _AllSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, team: Workers) -> Tensor:
-        ctx.size = team.size
-        return team.sum(values)
+        ctx.size, ctx.own = team.size, values.detach()
+        ctx.whole = team.sum(values)
+        return ctx.whole.clone()  # the result itself would hold this node, which holds it
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, None]:

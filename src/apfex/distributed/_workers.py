@@ -19,6 +19,8 @@ _LONGEST = 1000
 """Bytes of a message to other workers."""
 _BUCKET = 2**23
 """Numbers that are exchanged at a time."""
+_OWN, _OF_OTHERS = 1.0, 0.5
+"""How a worker tells of a problem in a roll call; 0: it has none."""
 _calls: dict[str, int] = {}
 """Roll calls so far, by the name of the process group."""
 _chosen: ContextVar[Workers | Literal["all"] | None] = ContextVar("workers", default="all")
@@ -99,7 +101,12 @@ class Workers:
         return rows.tensor_split(self.size)[self.rank]
 
     def call_roll(
-        self, place: str, facts: Mapping[str, float], problem: Exception | None = None
+        self,
+        place: str,
+        facts: Mapping[str, float],
+        problem: Exception | None = None,
+        *,
+        is_own: bool = True,
     ) -> Tensor:
         """Meet all workers, and hear how each of them stands.
 
@@ -111,6 +118,8 @@ class Workers:
             At most 12.
         problem : Exception, optional
             Why this worker cannot go on; it is raised here, and the others raise that it was.
+        is_own : bool
+            False: the problem comes from the rows of others, who know it as their own.
 
         Returns
         -------
@@ -119,11 +128,12 @@ class Workers:
         name = str(getattr(self.group, "group_name", ""))
         count = _calls[name] = _calls.get(name, 0) + 1
         own = torch.zeros(3 + _FACTS, dtype=torch.float64)
-        known = [count, zlib.crc32(place.encode()), float(problem is not None), *facts.values()]
+        standing = 0.0 if problem is None else _OWN if is_own else _OF_OTHERS
+        known = [count, zlib.crc32(place.encode()), standing, *facts.values()]
         own[: len(known)] = torch.tensor(known, dtype=torch.float64)
         found = self.gather(own)
         if bool(found[:, 2].any()):
-            self._raise_problem(place, problem, found[:, 2].bool())
+            self._raise_problem(place, problem, found[:, 2])
         if bool((found[:, :2] != found[0, :2]).any()):
             _calls[name] = int(found[:, 0].max())
             raise self._out_of_step(place, count)
@@ -131,9 +141,9 @@ class Workers:
 
     def _raise_problem(self, place: str, problem: Exception | None, failed: Tensor) -> None:
         said = self._tell("" if problem is None else str(problem))
-        if problem is not None:
+        worst = int(failed.argmax())
+        if problem is not None and (failed[self.rank] == _OWN or failed[worst] < _OWN):
             raise problem
-        worst = int(failed.nonzero()[0])
         raise WorkerError(f"Worker {worst} of {self.size} has failed {place}: {said[worst]}")
 
     def _out_of_step(self, place: str, count: int) -> WorkerError:

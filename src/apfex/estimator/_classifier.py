@@ -39,6 +39,7 @@ from apfex.estimator._settings import (
     read_settings,
     settings_for_rows,
 )
+from apfex.estimator._shared_table import read_alike
 from apfex.estimator._stream_inputs import OpenedStream
 from apfex.estimator._stream_roles import read_streaming
 from apfex.front import (
@@ -376,7 +377,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         X : table or array of shape [n, d], or stream
             Mixed types and missing values are fine; sparse matrices are not. A stream is read in
             chunks and need not fit into memory: path, pattern, folder or list of files of
-            Parquet, Arrow or CSV, a pyarrow ``Dataset`` or reader, a function that returns a new
+            Parquet, Arrow or CSV, a pyarrow ``Dataset`` or reader, what has
+            ``__arrow_c_stream__``, such as a relation of DuckDB, a function that returns a new
             reader or iterator of record batches, such an iterator, a torch ``DataLoader`` of
             ``(X, y, sensitive)`` or ``(X, y, sensitive, weight)``, or an XGBoost ``DataIter``. Rows
             of a Dask DataFrame stay on its workers, which grow trees together.
@@ -395,15 +397,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         """
         settings = read_settings(self)
         given = (y, sensitive_features, sample_weight)
-        search: Callable[..., Fitted]
         with ExitStack() as until_fitted:
-            rows: Rows | StreamedRows | PartitionedRows
-            if is_dask_frame(X):
-                rows, search, settings = self._open_dask(X, given, settings)
-            elif is_stream(X):
-                rows, search = self._open_stream(X, given, settings, until_fitted)
-            else:
-                rows, search = self._read_table(X, given), search_front
+            read = partial(self._read, X, given, settings, until_fitted)
+            rows, search, settings = read_alike(read)
             known = rows if isinstance(rows, Rows) else rows.facts
             favorable = class_code(known.classes, self.favorable_label)
             settings = settings_for_rows(settings, known, favorable, self.n_jobs, self.class_weight)
@@ -422,6 +418,20 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             )
         self.point_ = self.front_.first_choice(settings.bounds, settings.max_error_increase)
         return self
+
+    def _read(
+        self,
+        X: Any,
+        given: tuple[Any, Any, Any],
+        settings: SearchSettings,
+        until_fitted: ExitStack,
+    ) -> tuple[Rows | StreamedRows | PartitionedRows, Callable[..., Fitted], SearchSettings]:
+        """The rows of ``fit``, wherever they are, their search and its settings."""
+        if is_dask_frame(X):
+            return self._open_dask(X, given, settings)
+        if is_stream(X):
+            return *self._open_stream(X, given, settings, until_fitted), settings
+        return self._read_table(X, given), search_front, settings
 
     def _read_table(self, X: Any, given: tuple[Any, Any, Any]) -> Rows:
         """All rows, checked; ``given`` are labels, sensitive features and weights."""

@@ -111,24 +111,23 @@ def _look(
 
 
 def _look_at(frame: Any, roles: Roles, columns: Sequence[str], place: int) -> FirstPass:
-    found = FirstPass(roles)
+    found = FirstPass(roles, f"partition {place} of X")
     found.sample = RowSample(1)  # trees need none: rows stay where they are
     _check_columns(frame, columns, place)
-    try:
-        found.add(frame[roles.columns])
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"In partition {place} of X: {error}") from error
+    found.add(frame[roles.columns])
     return found
 
 
 def _check_columns(frame: Any, wanted: Sequence[str], place: int) -> None:
-    if list(frame.columns) != list(wanted):
+    """Refuse a partition of other columns; these may stand in another order."""
+    if sorted(frame.columns, key=str) != sorted(wanted):
         lacking = [name for name in wanted if name not in frame.columns]
         more = [str(name) for name in frame.columns if name not in wanted]
+        repeated = sorted(map(str, frame.columns[frame.columns.duplicated()]))
         raise ValueError(
             f"All partitions of X must have the same columns, got partition {place} with other "
-            f"ones: missing {lacking or 'none'}, unknown {more or 'none'}; write it again, or "
-            "leave it out."
+            f"ones: missing {lacking or 'none'}, unknown {more or 'none'}, twice "
+            f"{repeated or 'none'}; write it again, or leave it out."
         )
 
 
@@ -155,7 +154,7 @@ def _add(together: FirstPass, one: FirstPass) -> None:
             together.summary, together.sample = one.summary, one.sample
         else:
             together.summary += one.summary
-        together._check_levels()
+        together.check_sizes()
 
 
 def _strata(one: FirstPass, facts: RowFacts, reader: Reader) -> np.ndarray:

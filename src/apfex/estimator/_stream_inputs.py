@@ -86,10 +86,10 @@ class OpenedStream:
 
 
 class FirstPass:
-    """What is known of the rows read so far."""
+    """What is known of the rows read so far, of what messages call ``name``."""
 
-    def __init__(self, roles: Roles) -> None:
-        self.roles = roles
+    def __init__(self, roles: Roles, name: str = "the stream") -> None:
+        self.roles, self.name = roles, name
         self.n = self.missing = 0
         self.cells: Counter[tuple[Any, ...]] = Counter()
         self.label_weight: Counter[Any] = Counter()
@@ -101,35 +101,40 @@ class FirstPass:
         """Look at some more rows."""
         if not len(frame):
             return
-        start, roles = self.n, self.roles
+        start = self.n
         self.n += len(frame)
+        try:
+            self._add(frame)
+        except (TypeError, ValueError) as error:
+            said = f"In rows {start:,} to {self.n - 1:,} of {self.name}: {error}"
+            raise type(error)(said) from error
+        self.check_sizes()
+
+    def _add(self, frame: Any) -> None:
+        roles = self.roles
         if roles.weight is not None:
             frame = frame[self.weight.add(frame[roles.weight], roles.weight)]
         self.missing += int(frame[roles.label].isna().sum())
         if not len(frame) or self.missing:
             return  # an error at the end tells of missing labels, all of them
-        try:
-            summary = summarize(frame[roles.features])
-        except (TypeError, ValueError) as error:
-            said = f"In rows {start:,} to {self.n - 1:,} of the stream: {error}"
-            raise type(error)(said) from error
+        summary = summarize(frame[roles.features])
         self.summary = summary if self.summary is None else self.summary + summary
-        self._check_levels()
         self.cells.update(count_cells(frame[[*roles.sensitive, roles.label]]))
         if roles.weight is not None:
             by_label = frame.groupby(roles.label, observed=True)[roles.weight].sum()
             self.label_weight.update(by_label.to_dict())
+        self.sample.add(frame)
+
+    def check_sizes(self) -> None:
+        """Refuse more different values than memory is meant for."""
+        roles = self.roles
         if len(self.cells) > _MOST_CELLS:
             raise ValueError(
                 f"Labels and sensitive features must have at most {_MOST_CELLS:,} combinations in "
                 f"a stream, got more in columns {[*roles.sensitive, roles.label]}; use fewer "
                 "attributes or merge levels."
             )
-        self.sample.add(frame)
-
-    def _check_levels(self) -> None:
-        assert self.summary is not None
-        for column in self.summary.columns:
+        for column in () if self.summary is None else self.summary.columns:
             if len(column.levels) > _MOST_LEVELS:
                 raise ValueError(
                     f"Column {column.name!r} of X must have at most {_MOST_LEVELS:,} different "

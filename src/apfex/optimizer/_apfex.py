@@ -19,6 +19,7 @@ from apfex.optimizer._accumulation import ScaledSums, add_up
 from apfex.optimizer._backward_pass import BackwardCall
 from apfex.optimizer._checks import (
     check_compiled,
+    check_finite,
     check_reach,
     check_settings,
     graph_nodes,
@@ -220,9 +221,10 @@ class APFEx(torch.optim.Optimizer):
             ``.grad`` is multiplied by its scale, and an overflow is left to it: take the step with
             ``scaler.step(optimizer)``.
         """
-        team, call, problem = workers(), None, None
+        team, values, call, problem = workers(), None, None, None
         try:
             values = read_losses(losses)
+            check_finite(values)
             with full_precision(values.device):
                 call = self._read_call(values, outputs, constraints, scaler)
         except Exception as error:
@@ -230,7 +232,7 @@ class APFEx(torch.optim.Optimizer):
                 raise
             problem = error
         if team is not None:
-            call = meet(team, call, self._standing(call), problem)
+            call = meet(team, call, self._standing(call), problem, values)
         assert call is not None
         with full_precision(call.values.device):
             self._pending = self._decide(call)

@@ -57,7 +57,7 @@ def check_settings(
 
 
 def read_losses(losses: Tensor | Sequence[Tensor]) -> Tensor:
-    """The losses as one tensor [m], each finite and part of a graph."""
+    """The losses as one tensor [m], each part of a graph."""
     if losses is None:
         raise TypeError("losses must be a list of scalars or a tensor of shape [m], got None.")
     if isinstance(losses, Tensor):
@@ -75,10 +75,14 @@ def read_losses(losses: Tensor | Sequence[Tensor]) -> Tensor:
             f"losses[{independent[0]}] must depend on the model's parameters, but it has no "
             "gradient; was it detached, or computed under no_grad?"
         )
+    return values
+
+
+def check_finite(values: Tensor) -> None:
+    """Refuse losses [m] that are infinite or NaN."""
     for position, value in enumerate(values.tolist()):
         if not math.isfinite(value):
             raise ValueError(f"losses[{position}] must be finite, got {value}.")
-    return values
 
 
 def read_constraints(

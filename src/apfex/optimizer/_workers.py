@@ -19,8 +19,9 @@ import torch
 from torch import Tensor
 
 from apfex.constraints import Constraint
-from apfex.distributed import Workers
+from apfex.distributed import Workers, others_fail
 from apfex.optimizer._backward_pass import BackwardCall
+from apfex.optimizer._checks import graph_nodes
 
 _CLOSE = 1e-6
 """Relative difference of numbers that should be the same on all workers."""
@@ -70,7 +71,11 @@ class Standing:
 
 
 def meet(
-    team: Workers, call: BackwardCall | None, standing: Standing, problem: Exception | None
+    team: Workers,
+    call: BackwardCall | None,
+    standing: Standing,
+    problem: Exception | None,
+    values: Tensor | None,
 ) -> BackwardCall:
     """Make sure that all workers take the same step; return the call with what all of them know.
 
@@ -82,9 +87,14 @@ def meet(
     standing : Standing
     problem : Exception or None
         Raised here, and as an error that tells of it on all others.
+    values : Tensor of shape [m] or None
+        The losses, where they could be read: by their graph it is known whose rows are the problem.
     """
     facts = dict.fromkeys(_WORDS, 0.0) | {"n_outputs": 0.0}
-    found = team.call_roll("calling backward", standing.facts(call) if call else facts, problem)
+    is_own = problem is None or values is None or not others_fail(graph_nodes([values]))
+    found = team.call_roll(
+        "calling backward", standing.facts(call) if call else facts, problem, is_own=is_own
+    )
     assert call is not None
     _check_alike(found, list(facts))
     trainable, m = standing.trainable, len(call.values)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from apfex.files import first_line
+from apfex.files import first_line, kinds_in_words
 from apfex.plain import nearest, printable
 from apfex.sources._errors import RunError
 from apfex.sources._tables import Table
@@ -47,9 +47,10 @@ def common_schema(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
             found = other.field(name).type
             common = _common_type(types[name], found)
             if common is None:
+                here, there = kinds_in_words(found, types[name])
                 raise RunError(
-                    f"{file}: {printable(name)} is {found}, but {types[name]} in "
-                    f"{known_from[name]}; write all files with one type.",
+                    f"{file}: {printable(name)} holds {here}, but {there} in {known_from[name]}; "
+                    "write all files with one type.",
                     found=name,
                 )
             if common != types[name]:
@@ -104,8 +105,8 @@ def to_schema(rows: pa.Table, schema: pa.Schema, file: str) -> pa.Table:
             columns.append(column if column.type == field.type else column.cast(field.type))
         except pa.ArrowInvalid as error:
             raise RunError(
-                f"{file}: {printable(field.name)} cannot be read as {field.type}, which it is in "
-                f"other files: {first_line(error)}",
+                f"{file}: {printable(field.name)} cannot be read as "
+                f"{kinds_in_words(field.type)[0]}, which it is in other files: {first_line(error)}",
                 found=field.name,
             ) from error
     return pa.Table.from_arrays(columns, schema=schema)

@@ -9,7 +9,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from apfex.files import CellTypes
+from apfex.files import CellTypes, empty_floats, of_no_type
 from apfex.sources._csv import check_quotes, stream_csv
 from apfex.sources._errors import RunError, path_of
 from apfex.sources._files import base_of, find_files, folder_values, is_pattern
@@ -61,6 +61,11 @@ class Part:
                 cells = "" if value is None and self.table.dialect else value
                 found = found.append_column(name, pa.array([cells] * len(found)))
             yield found
+
+    def is_empty(self, column: str) -> bool:
+        """Whether a column has no value; rows up to the first are read."""
+        parts = self.read(_MOST_ROWS, [column])
+        return all(rows[column].null_count == len(rows) for rows in parts)
 
     def _batches(self, rows: int, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         table = self.table
@@ -223,7 +228,10 @@ def _open_files(sources: Sequence[Path], encoding: str | None, sheet: str | None
     parts = tuple(Part(table, own) for table, own in zip(tables, folders, strict=True))
     for part in parts:
         check_names(part.columns, part.table.name)
-    schema = common_schema([(part.table.name, part.schema()) for part in parts])
+    schemas = [part.schema() for part in parts]
+    for place, column in list(empty_floats(schemas, lambda at, name: parts[at].is_empty(name))):
+        schemas[place] = of_no_type(schemas[place], column)
+    schema = common_schema([(p.table.name, s) for p, s in zip(parts, schemas, strict=True)])
     dialect, pattern = tables[0].dialect, sources[0] if len(sources) == 1 else None
     place = files[0].parent if pattern is None else base_of(pattern)
     name = str(pattern or place)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TextIO, final
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, final
 
 import numpy as np
 
@@ -238,12 +238,29 @@ def _safe_cells(frame: pd.DataFrame, separator: str) -> tuple[pd.DataFrame, int]
         if getattr(column.dtype, "kind", "O") in "biufmM":
             continue
         text = column.astype("str")
-        safe = _safe_text(text, separator)
+        may_run = _may_run(text, separator)
+        if not may_run.any():
+            continue
+        safe = text.mask(may_run, _safe_text(text[may_run], separator))
         odd = column.notna() & (safe != text)
         if odd.any():
             frame[name] = column.astype(object).where(~odd, safe)
             changed += int(odd.sum())
     return frame, changed
+
+
+def _may_run(text: pd.Series, separator: str) -> np.ndarray:
+    """Cells in which :func:`_safe_text` may find a formula: a look that costs little."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    pc: Any = compute
+    cells = pa.array(text, from_pandas=True)
+    others = _SEPARATORS.replace(separator, "")
+    starts = pc.match_substring_regex(cells, rf"\A{_RUNS_IN_SPREADSHEET}")
+    starts = pc.and_not(starts, pc.match_substring_regex(cells, rf"\A{_NUMBER}\z"))
+    within = pc.match_substring_regex(cells, rf"[{others}][ \"]*{_RUNS_IN_SPREADSHEET}")
+    return pc.or_(starts, within).fill_null(False).to_numpy(zero_copy_only=False)
 
 
 def _safe_text(text: pd.Series, separator: str) -> pd.Series:

@@ -6,7 +6,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from apfex.files import CellTypes, Dialect, check_quotes, read_dialect, stream_csv, typed_cells
+from apfex.files import (
+    CellTypes,
+    Dialect,
+    check_quotes,
+    kinds_in_words,
+    read_dialect,
+    stream_csv,
+    typed_cells,
+)
 from apfex.streams._stream import Stream, frame_of
 
 if TYPE_CHECKING:
@@ -80,10 +88,11 @@ def _find_schema(paths: Sequence[Path], dialects: Sequence[Dialect]) -> pa.Schem
             known, where = types.setdefault(field.name, (field.type, path))
             both = _common(known, field.type)
             if both is None:
+                here, there = kinds_in_words(field.type, known)
                 raise ValueError(
-                    f"All files of a stream must hold the same in each column, got "
-                    f"{_in_words(field.type)} in column {field.name!r} of {path} and "
-                    f"{_in_words(known)} in {where}; write them alike, or leave one out."
+                    f"All files of a stream must hold the same in each column, got {here} in "
+                    f"column {field.name!r} of {path} and {there} in {where}; write them alike, or "
+                    "leave one out."
                 )
             types[field.name] = (both, path if pa.types.is_null(known) else where)
     return pa.schema(
@@ -103,8 +112,3 @@ def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     if pa.types.is_null(one):
         return other
     return pa.float64() if {one, other} == {pa.int64(), pa.float64()} else None
-
-
-def _in_words(type: pa.DataType) -> str:
-    known = {"int64": "whole numbers", "double": "numbers", "bool": "true and false"}
-    return known.get(str(type), "text")

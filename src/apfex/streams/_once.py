@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from apfex.streams._records import full_disk
-from apfex.streams._source import Stream, open_files, without_dictionaries
+from apfex.streams._source import Stream, open_dataset, without_dictionaries
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,6 +21,7 @@ LABEL, WEIGHT, SENSITIVE = "apfex:label", "apfex:weight", "apfex:sensitive"
 def keep_batches(batches: Iterable[pa.RecordBatch], folder: Path, name: str) -> Stream:
     """Write record batches to an Arrow file as they come, and open that."""
     import pyarrow as pa
+    import pyarrow.dataset as ds
 
     path, writer, schema = folder / "source.arrow", None, None
     categories: set[str] = set()
@@ -43,14 +44,7 @@ def keep_batches(batches: Iterable[pa.RecordBatch], folder: Path, name: str) -> 
             writer.close()
     if writer is None:
         raise ValueError(f"X must have rows, got a stream without any: {name}.")
-    kept = open_files(path)
-
-    def read(columns: Sequence[str], rows: int) -> Iterator[Any]:
-        own = {name: "category" for name in columns if name in categories}
-        for frame in kept.read(columns, rows):
-            yield frame.astype(own) if own else frame
-
-    return Stream(name, kept.columns, read)
+    return open_dataset(ds.dataset(str(path), format="ipc"), name, categories)
 
 
 def keep_tuples(rows: Iterable[Any], folder: Path, name: str) -> Stream:

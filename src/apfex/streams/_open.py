@@ -77,6 +77,11 @@ def _is_reader(source: Any) -> bool:
     return _is_of("pyarrow", "RecordBatchReader", source)
 
 
+def _is_arrow_stream(source: Any) -> bool:
+    """What hands out Arrow batches, such as a relation of DuckDB; frames are arrays as well."""
+    return hasattr(source, "__arrow_c_stream__") and not hasattr(source, "__array__")
+
+
 def _is_loader(source: Any) -> bool:
     return _is_of("torch.utils.data", "DataLoader", source)
 
@@ -129,6 +134,8 @@ def _batches_of(source: Any) -> Iterator[pa.RecordBatch]:
     if _is_dataset(source):
         yield from source.to_batches()
         return
+    if _is_arrow_stream(source):
+        source = pa.RecordBatchReader.from_stream(source)
     if not isinstance(source, Iterable):
         raise TypeError(
             "A function given as X must return an Arrow reader or an iterator of record batches, "
@@ -158,9 +165,11 @@ def _open_iterator(source: Iterator[Any], folder: Path) -> Stream:
     return keep_batches(_batches_of(rest), folder, "the iterator")
 
 
+_QUERY = "the Arrow stream"
 _KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any, Path], Stream]], ...] = (
     (_is_dataset, lambda source, _: open_dataset(source)),
     (_is_reader, lambda source, folder: keep_batches(_batches_of(source), folder, "the reader")),
+    (_is_arrow_stream, lambda source, folder: keep_batches(_batches_of(source), folder, _QUERY)),
     (_is_loader, lambda source, folder: keep_tuples(source, folder, "the DataLoader")),
     (_is_data_iter, keep_data_iter),
     (_is_iterator, _open_iterator),

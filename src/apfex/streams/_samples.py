@@ -67,10 +67,19 @@ def joined(frames: Sequence[Any]) -> Any:
     for name in frames[0].columns:
         parts = [frame[name] for frame in frames]
         if isinstance(parts[0].dtype, pd.CategoricalDtype):
-            columns[name] = pd.api.types.union_categoricals(parts)
+            columns[name] = pd.api.types.union_categoricals(_of_one_kind(parts))
         else:
             columns[name] = pd.concat(parts, ignore_index=True)
     return pd.DataFrame(columns)
+
+
+def _of_one_kind(parts: Sequence[Any]) -> list[Any]:
+    """Categories of chunks without any value get the type of the others: their own says nothing."""
+    kind = next((p.cat.categories.dtype for p in parts if len(p.cat.categories)), None)
+    if kind is None:
+        return [part.cat.set_categories([]) for part in parts]
+    none = parts[0].cat.categories[:0].astype(kind)
+    return [p if len(p.cat.categories) else p.cat.set_categories(none) for p in parts]
 
 
 def count_cells(frame: Any) -> Mapping[tuple[Any, ...], int]:

@@ -5,12 +5,19 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from apfex.arguments import check_path
-from apfex.files import check_single, check_text, read_parquet_batches
+from apfex.files import (
+    check_single,
+    check_text,
+    empty_floats,
+    kinds_in_words,
+    of_no_type,
+    read_parquet_batches,
+)
 from apfex.streams._csv_files import open_csv_files
 from apfex.streams._stream import Stream, frame_of, reading
 
@@ -96,20 +103,29 @@ def open_files(source: Any, encoding: str | None = None) -> Stream:
     return open_dataset(dataset, name)
 
 
-def open_dataset(dataset: ds.Dataset, name: str = "the dataset") -> Stream:
-    """Check that all files of a dataset have one schema, and read it in their order."""
+def open_dataset(
+    dataset: ds.Dataset, name: str = "the dataset", known: Collection[str] = ()
+) -> Stream:
+    """Check that all files of a dataset have one schema, and read it in their order.
+
+    Columns in ``known`` are categories, as are those that the files themselves call so.
+    """
     import pyarrow as pa
 
     fragments = list(dataset.get_fragments())
     stored = [_schema(fragment) for fragment in fragments]
     with reading(name):
         schemas = [without_dictionaries(schema) for schema in stored]
-        categories = set().union(*map(_categories, (dataset.schema, *stored)))
-    for fragment, schema in zip(fragments, schemas, strict=True):
-        _check_schema(schemas[0], schema, str(getattr(fragment, "path", name)), fragments[0])
-    schema = pa.unify_schemas(
-        [without_dictionaries(dataset.schema), *schemas], promote_options="permissive"
-    ).remove_metadata()
+        categories = set(known).union(*map(_categories, (dataset.schema, *stored)))
+    paths = [str(getattr(fragment, "path", name)) for fragment in fragments]
+    _check_columns(schemas, paths)
+    told = without_dictionaries(dataset.schema)
+    for place, column in list(
+        empty_floats(schemas, lambda at, name: _is_empty(fragments[at], name), categories)
+    ):
+        schemas[place], told = of_no_type(schemas[place], column), of_no_type(told, column)
+    _check_types(schemas, paths)
+    schema = pa.unify_schemas([told, *schemas], promote_options="permissive").remove_metadata()
     schema = pa.schema([one for one in schema if not one.name.startswith(_INDEX)])
     repeated = sorted({one for one in schema.names if schema.names.count(one) > 1})
     if repeated:
@@ -185,31 +201,47 @@ def _schema(fragment: Any) -> pa.Schema:
         return fragment.physical_schema
 
 
-def _check_schema(first: pa.Schema, found: pa.Schema, path: str, start: Any) -> None:
-    """Refuse a file whose columns are not those of the first; one without values is of any type."""
+def _check_columns(schemas: Sequence[pa.Schema], paths: Sequence[str]) -> None:
+    """Refuse a file whose columns are not those of the first."""
+    first = schemas[0].names
+    for schema, path in zip(schemas, paths, strict=True):
+        lacking = [name for name in first if name not in schema.names]
+        more = [name for name in schema.names if name not in first]
+        lacking, more = ([n for n in part if not n.startswith(_INDEX)] for part in (lacking, more))
+        if lacking or more:
+            raise ValueError(
+                f"All files of a stream must have the same columns, got {path} beside {paths[0]}: "
+                f"missing {lacking or 'none'}, unknown {more or 'none'}; write it again, or leave "
+                "it out."
+            )
+
+
+def _is_empty(fragment: Any, name: str) -> bool:
+    """Whether a column of a file has no value; rows up to the first are read."""
+    with reading(str(getattr(fragment, "path", "The stream"))):
+        batches = fragment.to_batches(columns=[name], batch_readahead=1)
+        return all(batch.column(0).null_count == len(batch) for batch in batches)
+
+
+def _check_types(schemas: Sequence[pa.Schema], paths: Sequence[str]) -> None:
+    """Refuse a file that holds something else in a column; one without values is of any type."""
     import pyarrow as pa
 
-    beside = f"beside {getattr(start, 'path', 'the first file')}"
-    lacking = [name for name in first.names if name not in found.names]
-    more = [name for name in found.names if name not in first.names]
-    lacking, more = ([n for n in names if not n.startswith(_INDEX)] for names in (lacking, more))
-    if lacking or more:
-        raise ValueError(
-            f"All files of a stream must have the same columns, got {path} {beside}: missing "
-            f"{lacking or 'none'}, unknown {more or 'none'}; write it again, or leave it out."
-        )
-    for known in first:
-        if known.name.startswith(_INDEX):
-            continue
-        other = found.field(known.name).type
-        if _are_numbers(known.type, other):  # read as what holds both; what it cannot is refused
-            continue
-        if not known.type.equals(other) and pa.null() not in (known.type, other):
-            raise ValueError(
-                f"All files of a stream must have one type in each column, got {other} in column "
-                f"{known.name!r} of {path} {beside}, which has {known.type}; write it again with "
-                "that type."
-            )
+    first: dict[str, tuple[pa.DataType, str]] = {}
+    for schema, path in zip(schemas, paths, strict=True):
+        for name, type in zip(schema.names, schema.types, strict=True):
+            if name.startswith(_INDEX) or pa.types.is_null(type):
+                continue
+            known, where = first.setdefault(name, (type, path))
+            if _are_numbers(known, type):  # read as what holds both; what it cannot is refused
+                continue
+            if not known.equals(type):
+                here, there = kinds_in_words(type, known)
+                raise ValueError(
+                    f"All files of a stream must have one type in each column, got {here} in "
+                    f"column {name!r} of {path} beside {where}, which has {there}; write it again "
+                    "with that type."
+                )
 
 
 def _are_numbers(*types: pa.DataType) -> bool:

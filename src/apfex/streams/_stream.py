@@ -60,11 +60,23 @@ def frame_of(batch: pa.RecordBatch, categories: Collection[str] = ()) -> pd.Data
 
     So do the columns named, whatever they hold: categories of numbers are no quantities.
     """
-    frame = batch.replace_schema_metadata().to_pandas(
+    import pyarrow as pa
+
+    columns = [  # pandas would make other numbers of whole ones of which some are missing
+        column.dictionary_encode() if one.name in categories and _is_whole(one.type) else column
+        for one, column in zip(batch.schema, batch.columns, strict=True)
+    ]
+    frame = pa.RecordBatch.from_arrays(columns, batch.schema.names).to_pandas(
         strings_to_categorical=True, split_blocks=True
     )
     own = {name: "category" for name in frame.columns if name in categories}
     return frame.astype(own) if own else frame
+
+
+def _is_whole(type: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_integer(type) or pa.types.is_boolean(type)
 
 
 @contextmanager

@@ -36,9 +36,10 @@ def in_memory(name: str, values: Any) -> Any:
             "there."
         )
     if kind.__name__ == "LazyFrame" and kind.__module__.startswith("polars"):
+        larger = ", or write it to Parquet, frame.sink_parquet(path), and give the path to fit"
         raise TypeError(
             f"{name} must be in memory, got a LazyFrame of polars, which is a query; collect it: "
-            "frame.collect()."
+            f"frame.collect(){larger if name == 'X' else ''}."
         )
     if getattr(getattr(values, "dtype", None), "kind", "") == "V":
         raise TypeError(
