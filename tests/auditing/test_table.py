@@ -309,6 +309,8 @@ GIVEN = {"prediction": "d", "label": "y", "sensitive": ["sex"]}
         ({"metrics": ["brier"]}, r"score must be given for the metrics \['brier'\], got None"),
         ({"label": None, "criteria": "tpr"}, r"label must be given for the criteria \['tpr'\]"),
         ({"threshold": 0.5, "score": "p"}, "score must be None with threshold"),
+        ({"threshold": float("nan")}, "threshold must be a finite number, got nan"),
+        ({"threshold": -float("inf")}, "threshold must be a finite number, got -inf"),
         ({"criteria": "parity"}, "criteria must be some of"),
     ],
 )
