@@ -63,6 +63,19 @@ def test_frames_of_all_kinds_are_tables():
         open_engine_table(pd.DataFrame({"g": [1, "a"]}))
 
 
+@pytest.mark.parametrize("kind", ["INTEGER", "REAL", "BOOLEAN"])
+def test_text_among_the_numbers_of_sqlite_is_named(tmp_path, kind):
+    with sqlite3.connect(tmp_path / "a.db") as connection:
+        connection.execute(f'CREATE TABLE t ("how old" {kind}, g TEXT)')
+        connection.executemany("INSERT INTO t VALUES (?, ?)", [(1, "a"), ("old", "b"), (None, "c")])
+    connection.close()
+    opened = open_engine_table(tmp_path / "a.db")
+    opened.check(["g"])
+    with pytest.raises(ValueError, match=r"how old must hold numbers, .*got text in 1 rows"):
+        opened.check(["g", "how old"])
+    opened.close()
+
+
 def test_databases_are_known_by_their_first_bytes(tmp_path):
     lite, duck = tmp_path / "a.db", tmp_path / "b.db"
     with sqlite3.connect(lite) as connection:
@@ -192,6 +205,23 @@ def test_widths_of_numbers_and_empty_columns_are_no_other_schema(tmp_path):
     )
     with pytest.raises(ValueError, match="z must hold single values"):
         opened.check(["z"])
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_numbers_without_any_value_go_with_text(tmp_path, first):
+    nothing, text = (pa.table({"g": values}) for values in (pa.nulls(2, pa.float64()), ["a", "b"]))
+    whole = pa.table({"g": pa.nulls(1, pa.int64())})
+    parts = [nothing, text, whole] if first else [text, whole, nothing]
+    opened = written(tmp_path, *parts)
+    opened.check(["g"])
+    found = opened.fetch(opened.table)["g"].to_pylist()
+    assert sorted(map(str, found)) == ["None", "None", "None", "a", "b"]
+
+
+def test_nan_is_a_value_beside_text(tmp_path):
+    nan = pa.table({"g": pa.array([float("nan")], from_pandas=False)})
+    with pytest.raises(ValueError, match=r"g must hold the same kind .* numbers in .*0.parquet"):
+        written(tmp_path, nan, pa.table({"g": ["a"]})).check(["g"])
 
 
 def test_whole_numbers_in_one_file_and_others_in_the_next_are_numbers(tmp_path):

@@ -1,8 +1,11 @@
-"""Whether a column is the same in all Parquet files: read as another type it would be changed."""
+"""Whether a column is the same in all Parquet files: read as another type it would be changed.
+
+And whether SQLite, which takes any value anywhere, holds numbers where it says so.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import unquote
@@ -44,8 +47,6 @@ def check_kinds(
         if _folder_value(name, files[0]) is not None and any(name in own for own in kinds.values()):
             _check_partitions(kinds, name, rows_of)
     names = [name for name in columns if _folder_value(name, files[0]) is None]
-    first: dict[str, tuple[str, str]] = {}
-    mixed: set[str] = set()
     for file, own in kinds.items():
         for name in names:
             if name not in own:
@@ -53,28 +54,54 @@ def check_kinds(
                     f"{without_secrets(file)} has no column {name!r}, which other files have; "
                     f"it has {listed(list(own))}. Leave the file out, or write the column."
                 )
-            kind = "numbers" if name in numbers and own[name] in _NUMBERS else own[name]
-            if kind == NOTHING:
-                continue
-            known, where = first.setdefault(name, (kind, file))
-            if {kind, known} == {"numbers", "whole numbers"}:
-                mixed.add(name)
-            elif kind != known:
-                raise ValueError(
-                    f"{name} must hold the same kind of values in all files, got {known} in "
-                    f"{without_secrets(where)} and {kind} in {without_secrets(file)}; write them "
-                    "alike."
-                )
+    mixed = []
+    for name in names:
+        held = {file: own[name] for file, own in kinds.items() if own[name] != NOTHING}
+        if name in numbers:
+            held = {file: "numbers" if kind in _NUMBERS else kind for file, kind in held.items()}
+        if "text" in held.values():  # what is read with text is text, also a gap
+            held = {
+                file: kind
+                for file, kind in held.items()
+                if kind == "text" or _has_values(name, file, is_url, rows_of)
+            }
+        _check_alike(name, held)
+        if len(set(held.values())) > 1:
+            mixed.append(name)
     for name in mixed:
         whole = [file for file, own in kinds.items() if own[name] == "whole numbers"]
         _check_exact(name, listed_sql(whole) if is_url else files_sql(whole), rows_of)
+
+
+def _check_alike(name: str, held: Mapping[str, str]) -> None:
+    """Refuse another kind than that of the first file; whole numbers are numbers."""
+    where, known = next(iter(held.items()), ("", ""))
+    for file, kind in held.items():
+        if kind != known and {kind, known} != {"numbers", "whole numbers"}:
+            raise ValueError(
+                f"{name} must hold the same kind of values in all files, got {known} in "
+                f"{without_secrets(where)} and {kind} in {without_secrets(file)}; write them alike."
+            )
+
+
+def _has_values(
+    name: str, file: str, is_url: bool, rows_of: Callable[[str], list[tuple[Any, ...]]]
+) -> bool:
+    """Whether a column has a value in a file at all."""
+    from_file = listed_sql([file]) if is_url else files_sql([file])
+    ((values,),) = rows_of(f"SELECT count({_column(name)}) FROM read_parquet({from_file})")
+    return values > 0
+
+
+def _column(name: str) -> str:
+    return f'"{name.replace(chr(34), 2 * chr(34))}"'
 
 
 def _check_partitions(
     files: Iterable[str], name: str, rows_of: Callable[[str], list[tuple[Any, ...]]]
 ) -> None:
     """Refuse files that hold other values in a column than their folder's name tells."""
-    column = f'"{name.replace(chr(34), 2 * chr(34))}"'
+    column = _column(name)
     for file in files:
         told = _folder_value(name, file)
         query = f"SELECT DISTINCT {column} FROM read_parquet({files_sql([file])}, "
@@ -90,7 +117,7 @@ def _check_exact(
     name: str, from_files: str, rows_of: Callable[[str], list[tuple[Any, ...]]]
 ) -> None:
     """Refuse whole numbers that no float is equal to, where other files hold floats."""
-    column = f'"{name.replace(chr(34), 2 * chr(34))}"'
+    column = _column(name)
     ((most,),) = rows_of(
         f"SELECT max(abs({column}::HUGEINT)) FROM read_parquet({from_files}, union_by_name=true)"
     )
@@ -99,6 +126,22 @@ def _check_exact(
             f"{name} must hold whole numbers up to 2^53 where other files hold floats, got {most}; "
             "write it as text in all files."
         )
+
+
+def check_sqlite(table: Any, columns: Sequence[str], fetch: Callable[[Any], Any]) -> None:
+    """Refuse text in columns of numbers: SQLite would count it as 0."""
+    types = table.schema()
+    numbers = [name for name in columns if types[name].is_numeric() or types[name].is_boolean()]
+    if not numbers:
+        return
+    is_text = {name: table[name].typeof().isin(["text", "blob"]).sum() for name in numbers}
+    (found,) = fetch(table.aggregate(**is_text)).to_pylist()
+    for name, rows in found.items():
+        if rows:
+            raise ValueError(
+                f"{name} must hold numbers, as its type {types[name]} says, got text in {rows:,} "
+                "rows; write numbers, or declare the column as text."
+            )
 
 
 def _is_same(value: Any, told: str) -> bool:

@@ -20,7 +20,7 @@ from apfex.engines._csv import check_headers, typed_values
 from apfex.engines._duckdb import connect_duckdb
 from apfex.engines._files import find_files, is_pattern
 from apfex.engines._frames import frame_table
-from apfex.engines._kinds import check_kinds
+from apfex.engines._kinds import check_kinds, check_sqlite
 from apfex.engines._query import quiet
 from apfex.plain import listed, nearest
 
@@ -91,6 +91,8 @@ class EngineTable:
                 raise ValueError(
                     f"{name} must hold single values, got a column of type {kind} in {self.name}."
                 )
+        if self.engine == "sqlite":
+            check_sqlite(self.table, columns, self.fetch)
 
     def lacks(self, column: Any) -> Any:
         """Whether a value is missing: null, or the float that stands for it where there is one."""
