@@ -390,7 +390,7 @@ def read_bounds(max_gap: float | Mapping[str, float], names: Sequence[str]) -> d
     for name, bound in given.items():
         if isinstance(bound, bool | np.bool_) or not isinstance(bound, Real):
             raise ValueError(
-                f"max_gap must be a number from 0 to 1, or a mapping from criteria to such numbers, "
+                "max_gap must be a number from 0 to 1, or a mapping from criteria to such numbers, "
                 f"got {bound!r} for {name!r}; give 0.05, or {{{name!r}: 0.05}}."
             )
         if not 0 <= float(bound) <= 1:

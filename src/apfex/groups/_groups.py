@@ -219,7 +219,8 @@ def make_groups(sensitive_features: Any) -> Groups:
     sensitive_features : column, table, mapping or Groups
         One attribute (list, array, series), several (2-D array, pandas or polars frame, mapping
         from name to column), or groups, which are returned as they are. Values of any kind that
-        differ as text; a missing value is a level of its own. Unnamed attributes are called ``attribute0``, ...
+        differ as text; a missing value is a level of its own. Unnamed attributes are called
+        ``attribute0``, ...
 
     Returns
     -------
