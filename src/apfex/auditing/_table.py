@@ -257,7 +257,7 @@ def _read(tally: Tally, query: TableQuery, favorable: Any) -> Inputs:
 
 
 def _two_labels(truth: np.ndarray, favorable: Any) -> np.ndarray:
-    codes, _, classes = encode(truth, None)
+    codes, _, classes = encode(truth, None, ("label", "label"))
     if len(classes) > 2:
         raise ValueError(
             f"threshold must be None with more than two labels, got one while the labels are "
