@@ -119,6 +119,8 @@ def check_path(name: str, value: Any) -> None:
     if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
         raise TypeError(f"{name} must be a path, got {type(value).__name__}.")
     text, found = os.fspath(value), None
+    if not text:
+        raise ValueError(f"{name} must be a path, got an empty one; the current folder is '.'.")
     try:
         encoded = os.fsencode(text)
     except UnicodeEncodeError as error:

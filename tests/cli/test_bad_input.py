@@ -46,6 +46,8 @@ COMMANDS = {
     f"{EXPLORE} --seed 12345678901234567890": "--seed must be a whole number from 0 to 2**32 - 1",
     f"explore {'x' * 300} --label hired --sensitive sex": "a name of more than 255 bytes",
     f"{EXPLORE} --out {'x' * 300}": "--out must be a path that the system takes, got a name of",
+    "explore '' --label hired --sensitive sex": "Error: source must be a path, got an empty one",
+    "audit '' --prediction hired --sensitive sex": "Error: source must be a path, got an empty one",
     f"audit {'x' * 300} --prediction hired --sensitive sex": "a name of more than 255 bytes",
     f"report {'x' * 300}": "a name of more than 255 bytes",
     f"predict {'x' * 300} people.csv": "a name of more than 255 bytes",

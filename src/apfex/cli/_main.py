@@ -141,6 +141,8 @@ def _as_option(name: str, value: Any) -> str:
 
     if name == "predict":
         return f"apfex predict {shlex.quote(str(value))} FILE"
+    if name == "source":
+        return "source"  # typed without an option
     option = f"--{name.replace('_', '-')}"
     if value is None or value is True:
         return option
