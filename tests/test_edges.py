@@ -18,6 +18,7 @@ from apfex.streams import StreamSettings
 
 TABLE = pd.DataFrame({"sex": ["F", "M"] * 40, "p": [0, 1] * 40, "y": [0, 1, 1, 0] * 20})
 PATHS = {
+    "nothing": ("", "an empty one"),
     "a NUL": ("a\0b", "NUL"),
     "a long name": ("x" * 300, "a name of more than 255 bytes in 'xxx"),
     "a long path": ("/".join(["y" * 200] * 30), "more than 4,095"),

@@ -241,3 +241,13 @@ def mapping(table: pd.DataFrame) -> dict[str, list]:
 )
 def test_a_fit_knows_no_names(model, change):
     assert np.array_equal(predictions(model, **change), predictions(model))
+
+
+@pytest.mark.parametrize("model", ["mlp", "linear", "boosting"])
+def test_rows_are_decided_alike_together_and_in_parts(model):
+    small = {**QUICK, "model": model, "n_estimators": 5, "epochs": 2, "max_gap": 1.0}
+    clf = APFExClassifier(**small).fit(DATA.X, DATA.y, sensitive_features=DATA.sensitive)
+    parts = [FRESH.X.iloc[first:last] for first, last in pairwise([0, 1, 8, 100, len(FRESH.X)])]
+    assert np.array_equal(np.concatenate([*map(clf.predict, parts)]), clf.predict(FRESH.X))
+    found = np.concatenate([*map(clf.predict_proba, parts)])
+    np.testing.assert_allclose(found, clf.predict_proba(FRESH.X), rtol=0, atol=1e-6)

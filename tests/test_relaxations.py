@@ -155,3 +155,10 @@ def test_defaults_are_those_of_the_documents():
 def test_non_positive_shapes_are_refused_by_name(call, name):
     with pytest.raises(ValueError, match=f"{name} must be positive, got"):
         call(torch.zeros(2))
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, torch.tensor([0.5, math.nan])])
+@pytest.mark.parametrize("step", [tanh_step, ccr_step])
+def test_thresholds_are_finite(step, bad):
+    with pytest.raises(ValueError, match="threshold must be finite, got"):
+        step(torch.zeros(2), threshold=bad)

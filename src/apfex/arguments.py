@@ -6,6 +6,7 @@ A comparison such as ``0 < x`` says of text only that it "is not supported betwe
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -35,6 +36,21 @@ def require_numbers(**given: Any) -> None:
     for name, value in given.items():
         if isinstance(value, bool | str | bytes | complex) or not hasattr(value, "__float__"):
             raise TypeError(f"{name} must be a number, got {value!r}.")
+
+
+def require_finite(**given: Any) -> None:
+    """Refuse what is no number, or none that anything can be compared with, by its name.
+
+    Examples
+    --------
+    >>> require_finite(threshold=float("nan"))
+    Traceback (most recent call last):
+    ValueError: threshold must be a finite number, got nan.
+    """
+    require_numbers(**given)
+    for name, value in given.items():
+        if not math.isfinite(value):
+            raise ValueError(f"{name} must be a finite number, got {value}.")
 
 
 def require_whole(**given: Any) -> None:
@@ -103,6 +119,8 @@ def check_path(name: str, value: Any) -> None:
     if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
         raise TypeError(f"{name} must be a path, got {type(value).__name__}.")
     text, found = os.fspath(value), None
+    if not text:
+        raise ValueError(f"{name} must be a path, got an empty one; the current folder is '.'.")
     try:
         encoded = os.fsencode(text)
     except UnicodeEncodeError as error:

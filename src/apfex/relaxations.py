@@ -49,6 +49,7 @@ def tanh_step(x: Tensor, threshold: float = 0.5, steepness: float = 5.0) -> Tens
     """
     _require_tensor(x)
     _require_positive(steepness=steepness)
+    _require_finite(threshold=threshold)
     # (1 + tanh(a)) / 2 = sigmoid(2 a), which is one cheaper operation instead of four.
     return torch.sigmoid(2 * steepness * x - 2 * steepness * threshold)
 
@@ -83,6 +84,7 @@ def ccr_step(x: Tensor, threshold: float | Tensor = 0.5, width: float | Tensor =
     """
     _require_tensor(x)
     _require_positive(width=width)
+    _require_finite(threshold=threshold)
     return torch.clamp((x - threshold) / (2 * width) + 0.5, 0.0, 1.0)
 
 
@@ -175,3 +177,10 @@ def _require_positive(**arguments: float | Tensor) -> None:
         positive = value > 0
         if not (bool(positive.all()) if isinstance(positive, Tensor) else positive):
             raise ValueError(f"{name} must be positive, got {value}.")
+
+
+def _require_finite(**arguments: float | Tensor) -> None:
+    for name, value in arguments.items():
+        require_kind(name, value, (Real, Tensor), "a number or a tensor")
+        if not bool(torch.isfinite(torch.as_tensor(value)).all()):
+            raise ValueError(f"{name} must be finite, got {value}.")

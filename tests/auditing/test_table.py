@@ -304,6 +304,7 @@ def test_thousands_of_groups_and_too_many(monkeypatch):
 
 
 FRAME = table(40).assign(t="text", nothing=np.nan, bad=-1.0, gone=[np.nan, *[1.0] * 39])
+FRAME["case"] = ["yes", "Yes", "no", "no"] * 10
 FRAME["inf"] = [np.inf, *[1.0] * 39]
 GIVEN = {"prediction": "d", "label": "y", "sensitive": ["sex"]}
 
@@ -336,6 +337,10 @@ GIVEN = {"prediction": "d", "label": "y", "sensitive": ["sex"]}
         ({"metrics": ["brier"]}, r"score must be given for the metrics \['brier'\], got None"),
         ({"label": None, "criteria": "tpr"}, r"label must be given for the criteria \['tpr'\]"),
         ({"threshold": 0.5, "score": "p"}, "score must be None with threshold"),
+        ({"prediction": "case", "label": None}, "prediction must spell every label in one way"),
+        ({"prediction": "p", "label": "case", "threshold": 0.5}, "label must spell every label"),
+        ({"threshold": float("nan")}, "threshold must be a finite number, got nan"),
+        ({"threshold": -float("inf")}, "threshold must be a finite number, got -inf"),
         ({"criteria": "parity"}, "criteria must be some of"),
     ],
 )

@@ -1,6 +1,12 @@
 """``apfex audit --markdown``: a summary for a pull request, added to a file."""
 
+import errno
+import os
 import re
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
 
 OPTIONS = ["--prediction", "approved", "--positive", "yes", "--label", "repaid"]
 
@@ -44,3 +50,36 @@ def test_a_file_that_cannot_be_written_is_said(apfex, decisions, tmp_path):
     found = apfex("audit", decisions, *OPTIONS, "--sensitive", "sex", "--markdown", tmp_path)
     assert found.code == 2
     assert str(tmp_path) in found.err
+
+
+@pytest.mark.parametrize("before", [None, "# Earlier steps\n"])
+def test_no_half_of_a_summary_is_left_where_the_disk_is_full(
+    apfex, decisions, tmp_path, monkeypatch, before
+):
+    file = tmp_path / "summary.md"
+    if before is not None:
+        file.write_text(before)
+    whole = Path.open
+
+    @contextmanager
+    def on_a_full_disk(path, *options, **named):
+        with whole(path, *options, **named) as end:
+            yield end
+            if path == file:
+                end.flush()
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "open", on_a_full_disk)
+    said = apfex("audit", decisions, *OPTIONS, "--sensitive", "sex", "--markdown", file)
+    assert said.code == 2
+    assert f"summary.md cannot be written: {os.strerror(errno.ENOSPC)}" in " ".join(
+        said.err.split()
+    )
+    monkeypatch.undo()
+    assert (file.read_text() if file.exists() else None) == before
+
+
+def test_a_summary_that_no_file_can_be_stops_before_anything_is_written(apfex, decisions, tmp_path):
+    command = ["audit", decisions, *OPTIONS, "--sensitive", "sex", "--markdown", tmp_path]
+    assert apfex(*command, "--out", tmp_path / "run").code == 2
+    assert not (tmp_path / "run").exists()

@@ -1,7 +1,9 @@
 """Real processes: start, pipes, Ctrl-C, exit codes."""
 
+import errno
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -70,6 +72,53 @@ def test_a_reader_that_leaves_early_gets_no_complaint():
             [*COMMAND, "--help"], stdout=pipe, stderr=subprocess.PIPE, text=True, timeout=120
         )
     assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX closes the streams")
+@pytest.mark.parametrize(
+    ("typed", "code"),
+    [("--version >&-", 0), ("--version 2>&-", 0), ("audti >&- 2>&-", 2), ("audti 2>/dev/full", 2)],
+)
+def test_a_stream_that_is_closed_leads_nowhere(typed, code):
+    if "full" in typed and not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    line = f"{shlex.join(COMMAND)} {typed}"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (code, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_results_that_cannot_be_written_are_told(decisions, more, buffered):
+    others = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    audit = ["audit", decisions, "--prediction", "approved", "--positive", "yes"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, *audit, "--sensitive", "sex", *more],
+            env=others if buffered else others | {"PYTHONUNBUFFERED": "1"},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=120,
+        )
+    told = f"Error: Standard output cannot be written: {os.strerror(errno.ENOSPC)}."
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, told)
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_what_an_encoding_has_no_sign_for_is_shown_by_number(tmp_path, more):
+    frame = pd.DataFrame({"sex": ["é", "日"] * 60, "d": [0, 1, 1, 1] * 30})
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    arguments = ["--prediction", "d", "--sensitive", "sex", *more]
+    done = run(
+        *("audit", tmp_path / "d.csv", *arguments), env=os.environ | {"PYTHONIOENCODING": "ascii"}
+    )
+    assert done.returncode == 0, done.stderr
+    if more:
+        assert json.loads(done.stdout)["audit"]["gaps"][0]["lowest"] == "sex=é"
+    else:
+        assert "sex=\\xe9 has 50.0%, sex=\\u65e5 100.0%" in done.stdout
 
 
 @pytest.mark.slow

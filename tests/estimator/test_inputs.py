@@ -128,10 +128,16 @@ def test_settings_that_name_nothing_are_refused(name):
         fit(**{name: value})
 
 
+@pytest.mark.parametrize("max_gap", [5, 1.01, np.inf, -0.1, np.nan, {"dp": 1.5}], ids=str)
+def test_a_bound_that_no_gap_can_pass_is_refused(max_gap):
+    with pytest.raises(ValueError, match=r"max_gap must be from 0 to 1, .* 0\.05 is 5 points"):
+        fit(max_gap=max_gap)
+
+
 @pytest.mark.parametrize("max_gap", ["a", None, [0.1], True, {"dp": "0.1"}], ids=str)
 def test_a_bound_that_is_no_number_is_refused(max_gap):
     found = max_gap["dp"] if isinstance(max_gap, dict) else max_gap
-    rule = "max_gap must be a number from 0 on, or a mapping from criteria to such numbers"
+    rule = "max_gap must be a number from 0 to 1, or a mapping from criteria to such numbers"
     with pytest.raises(ValueError, match=re.escape(f"{rule}, got {found!r} for 'dp'; give 0.05")):
         fit(max_gap=max_gap)
 

@@ -141,9 +141,22 @@ def test_a_missing_number_does_not_change_the_names_of_the_others():
     assert make_groups([np.nan, np.nan]).names == ("attribute0=<missing>",)
 
 
-def test_the_word_missing_is_not_a_missing_value():
-    groups = make_groups({"sex": ["<missing>", None]})
-    assert len(set(groups.names)) == 2
+@pytest.mark.parametrize(
+    ("levels", "words"),
+    [
+        ([1, "1", "2", 2], "got 1 and '1' in 'code'; write them alike, as by astype"),
+        ([2.0, "2"], "got 2.0 and '2' in 'code'"),
+        (pd.Categorical([True, "True"]), "got True and 'True' in 'code'"),
+        (["<missing>", None], "got '<missing>' beside missing values in 'code'; give one of them"),
+    ],
+)
+def test_two_groups_never_have_one_name(levels, words):
+    with pytest.raises(ValueError, match=f"sensitive_features must have levels .*{words}"):
+        make_groups(pd.Series(np.asarray(levels, dtype=object), name="code"))
+
+
+def test_levels_that_are_shown_apart_stay():
+    assert len(make_groups([1, "1.0", "01", False, "<missing>", " 1", "'1'"])) == 7
 
 
 def test_names_stay_apart_where_levels_hold_separators():

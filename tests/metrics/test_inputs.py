@@ -189,6 +189,30 @@ def test_labels_and_decisions_in_different_words_are_refused(truth, decided, why
 
 
 @pytest.mark.parametrize(
+    ("decided", "favorable"),
+    [
+        (["yes", "Yes", "no"], "yes"),
+        (["yes", "yes "], "yes"),
+        ([1, "1"], 1),
+        (["1", "1.0"], "1"),
+    ],
+)
+def test_decisions_without_labels_spell_a_value_in_one_way(decided, favorable):
+    decided, people = np.array(decided * 20, dtype=object), ["F", "M"] * (10 * len(decided))
+    found = f"y_pred must spell every label in one way, got {decided[0]!r} and|and {decided[0]!r},"
+    for favored in (favorable, decided[1]):
+        with pytest.raises(ValueError, match=found):
+            audit(None, decided, sensitive_features=people, favorable_label=favored)
+    with pytest.raises(ValueError, match=found):
+        dp_gap(None, decided, sensitive_features=people, pos_label=favorable)
+
+
+def test_a_favorable_label_in_another_spelling_is_not_a_label_that_nobody_got():
+    with pytest.raises(ValueError, match=r"favorable_label must be one .* 'yes' .* \['Yes'\]"):
+        audit(None, ["Yes"] * 4, sensitive_features=["F", "M"] * 2, favorable_label="yes")
+
+
+@pytest.mark.parametrize(
     ("truth", "decided", "expected"),
     [
         (ONE_ZERO, [True, False] * 10, 1.0),

@@ -69,6 +69,7 @@ def test_two_group_losses_refuse_more(batch):
         (lambda: DPLoss(form="hard"), "form must be one of"),  # type: ignore[arg-type]
         (lambda: TPRLoss(steepness=0), "steepness must be positive"),
         (lambda: MulticlassCCRLoss("fpr"), "rate must be 'dp' or 'tpr'"),  # type: ignore[arg-type]
+        (lambda: MulticlassCCRLoss(threshold=float("nan")), "threshold must be finite, got nan"),
         (lambda: Objectives([]), "members must hold at least one objective"),
     ],
 )

@@ -17,6 +17,7 @@ from apfex.persistence import (
     write_text_atomically,
 )
 from apfex.persistence import _exchange as exchanges
+from apfex.persistence._drafts import beside
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there drafts cannot be held")
 HOLDS = """
@@ -82,6 +83,27 @@ def test_what_was_moved_aside_can_be_read_and_gets_its_name_back(tmp_path):
     assert clean_up(tmp_path / "model") == []
     assert read_bundle(tmp_path / "model", kind="numbers", format=1).content == [1]
     assert os.listdir(tmp_path) == ["model"]
+
+
+@pytest.mark.parametrize("letter", ["m", "模"])
+def test_what_was_moved_aside_stays_apart_where_long_names_begin_alike(tmp_path, letter):
+    start = letter * (150 // len(letter.encode()))
+    january, february = tmp_path / f"{start}-january", tmp_path / f"{start}-february"
+    write_bundle(january, Bundle([1]), kind="numbers", format=1)
+    january.rename(beside(january, "old"))
+    with pytest.raises(FileNotFoundError):
+        read_bundle(february, kind="numbers", format=1)
+    write_bundle(february, Bundle([2]), kind="numbers", format=1)
+    assert read_bundle(january, kind="numbers", format=1).content == [1]
+    assert clean_up(january) == []
+    assert sorted(os.listdir(tmp_path)) == sorted([january.name, february.name])
+
+
+def test_drafts_of_the_longest_names_can_be_written(tmp_path):
+    place = tmp_path / ("模" * 84)  # 252 bytes of the 255 that systems take
+    write_bundle(place, Bundle([1]), kind="numbers", format=1)
+    write_text_atomically(tmp_path / ("n" * 255), "text")
+    assert read_bundle(place, kind="numbers", format=1).content == [1]
 
 
 def test_a_link_in_the_place_of_a_draft_is_not_followed(tmp_path):

@@ -52,7 +52,7 @@ def check(text, exceeds=by_itself, **options):
     st.sampled_from(
         [(">", operator.gt), (">=", operator.ge), ("<", operator.lt), ("<=", operator.le)]
     ),
-    st.integers(0, 60).map(lambda n: n / 100),
+    st.integers(1, 60).map(lambda n: n / 100),
     st.sampled_from([None, "sex", "race", "sex x race"]),
     st.text(" ", max_size=2),
 )
@@ -106,6 +106,23 @@ def test_anything_else_is_refused(text):
         read_rule(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("dp_gap.lower > 5", "from 0 to below 1, .* 5 points are 0.05"),
+        ("dp_gap > 12.5", "12.5 points are 0.125"),
+        ("dp_gap > 1e400", "5 points are 0.05"),
+        ("any_gap[sex].upper >= 1", "1 point is 0.01"),
+        *((f"dp_gap.p_value {sign} 1", "from 0 to below 1") for sign in (">", "<", "<=")),
+        ("dp_gap >= 0", "always holds"),
+        ("dp_gap.p_adjusted < 0", "never holds"),
+    ],
+)
+def test_a_rule_that_holds_always_or_never_is_refused(text, words):
+    with pytest.raises(RunError, match=f"fail_on '.*{words}"):
+        read_rule(text)
+
+
 @settings(deadline=None)
 @given(st.text(max_size=40))
 def test_no_text_does_anything_but_read_or_be_refused(text):
@@ -128,7 +145,7 @@ def test_a_rule_about_nothing_is_an_error(text, words):
 
 
 def test_what_is_told_is_short_and_worst_first():
-    lines = check("any_gap >= 0").lines()
+    lines = check("any_gap > 0").lines()
     assert len(lines) == 4
     assert lines[0].startswith("dp by sex x race: 0.300 (0.180 to 0.450)")
     assert lines[-1] == "and 3 more"

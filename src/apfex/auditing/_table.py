@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from apfex.arguments import as_names, require_kind, require_numbers
+from apfex.arguments import as_names, require_finite, require_kind
 from apfex.auditing._audit import count_inputs, note_on_scores, without_labels
 from apfex.auditing._calibration import Binned
 from apfex.auditing._from_counts import audit_counts
@@ -116,7 +116,7 @@ def audit_table(
     require_kind("prediction", prediction, str, "the name of a column")
     sensitive, control = as_names("sensitive", sensitive), as_names("control", control)
     if threshold is not None:
-        require_numbers(threshold=threshold)
+        require_finite(threshold=threshold)
     given = {"prediction": prediction, "label": label, "score": score, "weight": weight}
     with closing(open_engine_table(table, name)) as opened:
         roles = _roles(opened, {**given, "threshold": threshold}, sensitive, control)
@@ -258,7 +258,7 @@ def _read(tally: Tally, query: TableQuery, favorable: Any) -> Inputs:
 
 
 def _two_labels(truth: np.ndarray, favorable: Any) -> np.ndarray:
-    codes, _, classes = encode(truth, None)
+    codes, _, classes = encode(truth, None, ("label", "label"))
     if len(classes) > 2:
         raise ValueError(
             f"threshold must be None with more than two labels, got one while the labels are "

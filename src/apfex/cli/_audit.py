@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from json import loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -126,6 +129,8 @@ def audit(
     screen = Screen(json)
     rules = [read_rule(text) for text in fail_on or ()]
     folder = None if out is None else free_folder(out)
+    if markdown is not None:
+        _check_summary(markdown)
     screen.aside(f"Reading {printable(without_secrets(file))} ...")
     run = audit_file(file, **given)
     checked = check_gates(run.audit, rules, allow_not_estimable=allow_not_estimable)
@@ -151,10 +156,31 @@ def audit(
         raise typer.Exit(1)
 
 
+def _check_summary(file: Path) -> None:
+    """Refuse what no file can be, before anything is read."""
+    if file.is_dir():
+        raise _unwritten(file, os.strerror(errno.EISDIR))
+    if not file.parent.is_dir():
+        raise _unwritten(file, os.strerror(errno.ENOENT))
+
+
 def _add_summary(file: Path, run: AuditRun, checked: Sequence[GateResult]) -> None:
     """At the end of the file, where a job or an earlier audit may have written already."""
-    with file.open("a", encoding="utf-8") as end:
-        end.write(run.to_markdown(checked))
+    text, before = run.to_markdown(checked), file.stat().st_size if file.exists() else None
+    try:
+        with file.open("a", encoding="utf-8") as end:
+            end.write(text)
+    except OSError as error:
+        with suppress(OSError):  # no half of a summary, and no empty file
+            if before is None:
+                file.unlink()
+            elif file.is_file():
+                os.truncate(file, before)
+        raise _unwritten(file, error.strerror or str(error)) from error
+
+
+def _unwritten(file: Path, why: str) -> OSError:
+    return OSError(f"--markdown {file} cannot be written: {why}; name another file.")
 
 
 def _show_data(run: AuditRun, screen: Screen) -> None:

@@ -45,11 +45,11 @@ def _run(arguments: Sequence[str] | None) -> int:
     import warnings
 
     from apfex.cli._app import app
-    from apfex.cli._screen import Screen
+    from apfex.cli._screen import Screen, standard_streams
     from apfex.cli._torchrun import as_worker
 
-    screen = Screen()
-    with warnings.catch_warnings():
+    with standard_streams(), warnings.catch_warnings():
+        screen = Screen()
         warnings.simplefilter("ignore")
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = lambda message, *_, **__: screen.warn(_words(message))
@@ -66,10 +66,11 @@ def _run(arguments: Sequence[str] | None) -> int:
         except Exception as error:
             if os.environ.get("APFEX_DEBUG"):
                 traceback.print_exc()
+            _drop_unwritten()
             return _tell(error, screen, sys.argv[1:] if arguments is None else arguments)
-    if code == _INTERRUPTED:
-        return _stop(screen)
-    return code if isinstance(code, int) else 0
+        if code == _INTERRUPTED:
+            return _stop(screen)
+        return code if isinstance(code, int) else 0
 
 
 def _tell(error: Exception, screen: Any, arguments: Sequence[str]) -> int:
@@ -86,6 +87,8 @@ def _message(error: Exception) -> str:
         return f"{_usage(error)}"
     if isinstance(error, MemoryError):
         return f"There is not enough memory: {error or 'use fewer rows or columns'}"
+    if isinstance(error, OSError) and error.strerror and error.filename is None:
+        return f"Reading or writing failed: {error.strerror}."
     if isinstance(error, ValueError | TypeError | OSError | ImportError):
         return _words(error) or type(error).__name__
     return (
@@ -141,6 +144,8 @@ def _as_option(name: str, value: Any) -> str:
 
     if name == "predict":
         return f"apfex predict {shlex.quote(str(value))} FILE"
+    if name == "source":
+        return "source"  # typed without an option
     option = f"--{name.replace('_', '-')}"
     if value is None or value is True:
         return option
@@ -172,6 +177,18 @@ def _stop(screen: Any) -> int:
 
 def _close_pipe() -> int:
     """Whoever read our output has gone: no gate was hit, but nobody can say that all is fine."""
+    _lead_nowhere()
+    return _BROKEN_PIPE
+
+
+def _drop_unwritten() -> None:
+    """Forget what a full disk has not taken."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _lead_nowhere()
+
+
+def _lead_nowhere() -> None:
     with suppress(OSError, ValueError):  # Python must not complain of it at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return _BROKEN_PIPE

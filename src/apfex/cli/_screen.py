@@ -7,8 +7,10 @@ read as markup, and control characters are shown, not obeyed.
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from apfex.plain import jsonable, printable
@@ -105,9 +107,52 @@ class Screen:
 
     def finish(self, document: Mapping[str, Any]) -> None:
         """The JSON document, where it was asked for."""
-        if self.as_json:
-            sys.stdout.write(json.dumps(jsonable(document), ensure_ascii=False, allow_nan=False))
-            sys.stdout.write("\n")
+        if not self.as_json:
+            return
+        plain = jsonable(document)
+        text = json.dumps(plain, ensure_ascii=False, allow_nan=False)
+        try:
+            text.encode(sys.stdout.encoding or "utf-8")
+        except UnicodeEncodeError:
+            text = json.dumps(plain, allow_nan=False)
+        with _told_of("Standard output"):
+            sys.stdout.write(f"{text}\n")
+            sys.stdout.flush()
+
+
+@contextmanager
+def standard_streams() -> Iterator[None]:
+    """Stdout and stderr that take every text, until the block ends.
+
+    What an encoding has no sign for is shown by number; a stream that was closed leads nowhere.
+    """
+    with ExitStack() as stack:
+        for name in ("stdout", "stderr"):
+            stream = getattr(sys, name)
+            if stream is None:
+                nowhere = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
+                stack.callback(setattr, sys, name, None)
+                setattr(sys, name, nowhere)
+            elif hasattr(stream, "reconfigure"):
+                stack.callback(_handle_errors, stream, stream.errors)
+                stream.reconfigure(errors="backslashreplace")
+        yield
+
+
+def _handle_errors(stream: Any, errors: str) -> None:
+    with suppress(OSError, ValueError):  # nobody reads any more
+        stream.reconfigure(errors=errors)
+
+
+@contextmanager
+def _told_of(what: str) -> Iterator[None]:
+    """Errors of the system say what could not be written."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OSError(f"{what} cannot be written: {error.strerror or error}.") from error
 
 
 def _console(*, stderr: bool) -> Console:
@@ -124,8 +169,9 @@ def _console(*, stderr: bool) -> Console:
 
 
 def _print(console: Console, text: str, style: str | None = None) -> None:
-    # In a pipe a line stays a line.
-    console.print(_lines(text), style=style, soft_wrap=not console.is_terminal)
+    with suppress(OSError) if console.stderr else _told_of("Standard output"):
+        # In a pipe a line stays a line.
+        console.print(_lines(text), style=style, soft_wrap=not console.is_terminal)
 
 
 def _lines(text: str) -> str:
@@ -135,9 +181,11 @@ def _lines(text: str) -> str:
 
 def _print_table(console: Console, table: Table) -> None:
     """A file or a pipe gets no spaces at the ends of lines."""
-    if console.is_terminal:
-        console.print(table)
-        return
-    with console.capture() as caught:
-        console.print(table)
-    console.print("\n".join(line.rstrip() for line in caught.get().splitlines()), soft_wrap=True)
+    with suppress(OSError) if console.stderr else _told_of("Standard output"):
+        if console.is_terminal:
+            console.print(table)
+            return
+        with console.capture() as caught:
+            console.print(table)
+        lines = (line.rstrip() for line in caught.get().splitlines())
+        console.print("\n".join(lines), soft_wrap=True)

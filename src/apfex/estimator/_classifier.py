@@ -134,7 +134,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         The most points that the front keeps; 16 for each criterion by default, as with several of
         them it is a surface.
     max_gap : float or mapping from criterion to float
-        The bound for the point that ``predict`` uses at first.
+        The bound for the point that ``predict`` uses at first; 0.05 is 5 points, 1 no bound.
     max_error_increase : float, optional
         How much larger the error of that point may be than that of the best one.
     favorable_label : label, optional

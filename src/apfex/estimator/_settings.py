@@ -390,11 +390,14 @@ def read_bounds(max_gap: float | Mapping[str, float], names: Sequence[str]) -> d
     for name, bound in given.items():
         if isinstance(bound, bool | np.bool_) or not isinstance(bound, Real):
             raise ValueError(
-                f"max_gap must be a number from 0 on, or a mapping from criteria to such numbers, "
+                "max_gap must be a number from 0 to 1, or a mapping from criteria to such numbers, "
                 f"got {bound!r} for {name!r}; give 0.05, or {{{name!r}: 0.05}}."
             )
-        if not float(bound) >= 0:
-            raise ValueError(f"max_gap must be at least 0, got {bound} for {name!r}.")
+        if not 0 <= float(bound) <= 1:
+            raise ValueError(
+                f"max_gap must be from 0 to 1, got {bound} for {name!r}; 0.05 is 5 points, and 1 "
+                "is no limit."
+            )
     return {name: float(bound) for name, bound in given.items()}
 
 

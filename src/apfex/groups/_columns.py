@@ -119,6 +119,25 @@ def levels_of(column: pd.Series) -> pd.Index:
     return values
 
 
+def check_levels(name: str, levels: pd.Index, argument: str) -> None:
+    """Refuse levels that are shown alike, as 1 and "1": two groups would have one name."""
+    if levels.dtype != object:
+        return
+    seen: dict[str, Any] = {}
+    for level in levels:
+        text = text_of(level)
+        shown = MISSING if text is None else text
+        if shown in seen:
+            alike, remedy = f"{seen[shown]!r} and {level!r}", "write them alike, as by astype(str)"
+            if text is None:
+                alike, remedy = f"{shown!r} beside missing values", "give one of them another name"
+            raise ValueError(
+                f"{argument} must have levels that differ as text, got {alike} in {name!r}; "
+                f"{remedy}."
+            )
+        seen[shown] = level
+
+
 def level_codes(column: pd.Series, levels: pd.Index) -> np.ndarray:
     """Position of each value among the levels, -1 where it is none of them."""
     has_missing = len(levels) > 0 and levels[-1] is None

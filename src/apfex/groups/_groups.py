@@ -13,6 +13,7 @@ from torch import Tensor
 
 from apfex.arguments import as_names, require_kind
 from apfex.groups._columns import (
+    check_levels,
     is_named,
     level_codes,
     levels_of,
@@ -217,8 +218,9 @@ def make_groups(sensitive_features: Any) -> Groups:
     ----------
     sensitive_features : column, table, mapping or Groups
         One attribute (list, array, series), several (2-D array, pandas or polars frame, mapping
-        from name to column), or groups, which are returned as they are. Values of any kind; a
-        missing value is a level of its own. Unnamed attributes are called ``attribute0``, ...
+        from name to column), or groups, which are returned as they are. Values of any kind that
+        differ as text; a missing value is a level of its own. Unnamed attributes are called
+        ``attribute0``, ...
 
     Returns
     -------
@@ -242,6 +244,8 @@ def groups_of(argument: str, features: Any) -> Groups:
     if len(next(iter(columns.values()))) == 0:
         raise ValueError(f"{argument} must have at least one row, got 0.")
     levels = tuple(levels_of(column) for column in columns.values())
+    for name, level in zip(columns, levels, strict=True):
+        check_levels(name, level, argument)
     codes = [
         level_codes(column, level) for column, level in zip(columns.values(), levels, strict=True)
     ]

@@ -280,7 +280,9 @@ def encode(
     """
     factors = [pd.factorize(column) for column in (decided, truth) if column is not None]
     values = [np.asarray(uniques).tolist() for _, uniques in factors]
-    if truth is not None:
+    if truth is None:
+        check_spelling(names[0], values[0])
+    else:
         _check_shared_values(set(values[1]), set(values[0]), names)
     classes = _sorted({value for found in values for value in found})
     position = {value: code for code, value in enumerate(classes)}
@@ -357,6 +359,8 @@ def _listed(values: set[Any], most: int = 5) -> str:
 def _check_pos_label(classes: tuple[Any, ...], pos_label: Any, argument: str) -> None:
     # A column of nothing but the other label is a constant predictor, not an error.
     alone = len(classes) == 1 and isinstance(classes[0], str) == isinstance(pos_label, str)
+    if alone and isinstance(pos_label, str):  # "Yes" is no other label than "yes"
+        alone = _spelled(classes[0]) != _spelled(pos_label)
     if pos_label not in classes and not alone:
         raise ValueError(
             f"{argument} must be one of the two labels, got {pos_label!r} while the labels found "

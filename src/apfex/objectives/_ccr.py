@@ -70,6 +70,8 @@ class MulticlassCCRLoss(BatchObjective):
         require_numbers(min_count=self.min_count)
         for name in ("threshold", "width"):
             require_kind(name, getattr(self, name), (Real, Tensor), "a number or a tensor")
+        if not bool(torch.isfinite(torch.as_tensor(self.threshold)).all()):
+            raise ValueError(f"threshold must be finite, got {self.threshold}.")
         for name in ("width", "min_count"):
             value = getattr(self, name)
             if not bool((torch.as_tensor(value) > 0).all()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import secrets
@@ -14,13 +15,22 @@ from pathlib import Path
 from apfex.files import hold
 
 _LONGEST = 100
-"""Characters of a name that its drafts have."""
+"""Bytes of a name that its drafts have; of a longer one they have a hash, too."""
 _ENDINGS = ("tmp", "old", "draft")
 
 
 def beside(path: Path, ending: str) -> Path:
     """A name that nobody uses, in the same folder and so on the same disk."""
-    return path.with_name(f".{path.name[:_LONGEST]}.{secrets.token_hex(4)}.{ending}")
+    return path.with_name(f".{_stem(path.name)}.{secrets.token_hex(4)}.{ending}")
+
+
+def _stem(name: str) -> str:
+    """What drafts of a file or folder are called by; no two names share one."""
+    encoded = os.fsencode(name)
+    if len(encoded) <= _LONGEST:
+        return name
+    start = encoded[:_LONGEST].decode(errors="ignore")
+    return f"{start}~{hashlib.sha256(encoded).hexdigest()[:16]}"
 
 
 @contextmanager
@@ -74,7 +84,7 @@ def standing(target: Path) -> Path:
 
 def _drafts_of(target: Path) -> list[Path]:
     endings = "|".join(_ENDINGS)
-    name = re.compile(rf"\.{re.escape(target.name[:_LONGEST])}\.[0-9a-f]{{8}}\.({endings})")
+    name = re.compile(rf"\.{re.escape(_stem(target.name))}\.[0-9a-f]{{8}}\.({endings})")
     with suppress(OSError):
         return sorted(path for path in target.parent.iterdir() if name.fullmatch(path.name))
     return []

@@ -57,6 +57,26 @@ class GateRule:
     bound: float = 0.0
     verdict: str | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse a bound that every gap would pass, or none."""
+        if self.verdict is not None:
+            return
+        if not 0 <= self.bound < 1:
+            points = self.bound if 1 <= self.bound <= 100 else 5
+            are = "point is" if points == 1 else "points are"
+            raise RunError(
+                f"{hint('fail_on')} '{self.text}' must have a number from 0 to below 1, as gaps, "
+                f"their ends and p-values have; {points:g} {are} {points / 100:g}.",
+                found=self.text,
+            )
+        if self.bound == 0 and self.sign in (">=", "<"):
+            always = "always" if self.sign == ">=" else "never"
+            raise RunError(
+                f"{hint('fail_on')} '{self.text}' {always} holds, as gaps, their ends and p-values "
+                "are at least 0; compare with a number above 0.",
+                found=self.text,
+            )
+
     def rows(self, gaps: pd.DataFrame) -> pd.DataFrame:
         """The gaps that the rule is about; an error where there are none."""
         wanted = {"criterion": None if self.criterion == "any" else self.criterion, "by": self.by}

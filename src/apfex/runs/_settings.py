@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -225,6 +226,11 @@ class AuditFileSettings(TableSettings):
             control=as_names(self.control),
             where=_check_where(self.where),
         )
+        if self.threshold is not None and not math.isfinite(self.threshold):
+            raise RunError(
+                f"{hint('threshold')} must be a finite number, got {self.threshold}.",
+                found=self.threshold,
+            )
         if self.score is not None and self.threshold is not None:
             raise RunError(
                 f"{hint('score')} must not be given with {hint('threshold')}: the "
@@ -428,6 +434,10 @@ def _check_bins(given: Bins | None) -> dict[str, list[float]]:
     """Where columns of numbers are cut."""
     found = {str(name): [float(cut) for cut in cuts] for name, cuts in (given or {}).items()}
     for name, cuts in found.items():
+        if not all(map(math.isfinite, cuts)):
+            raise RunError(
+                f"{hint('bins')} must have finite numbers for '{name}', got {cuts}.", found=cuts
+            )
         if not cuts or sorted(set(cuts)) != cuts:
             raise RunError(
                 f"{hint('bins')} must have rising numbers for '{name}', such as 25, 45, 65, got "

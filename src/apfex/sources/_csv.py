@@ -92,10 +92,11 @@ def check_encoding(encoding: str | None) -> str | None:
     if not encoding:
         return None
     try:
+        "".encode(encoding)  # refuses codecs of bytes alone, as zlib
         return codecs.lookup(encoding).name
     except (LookupError, ValueError) as error:
         raise RunError(
-            f"{hint('encoding')} must be one that Python knows, such as utf-8, cp1252, latin-1 or "
-            f"utf-16, got '{encoding}'.",
+            f"{hint('encoding')} must be one of text that Python knows, such as utf-8, cp1252, "
+            f"latin-1 or utf-16, got '{encoding}'.",
             found=encoding,
         ) from error
