@@ -175,7 +175,7 @@ BAD = {
     (*COLUMNS, "--tolerance", "2"): "tolerance must be at least 0 and below 1",
     (*COLUMNS, "--model", "tree"): "--model must be one of",
     (*COLUMNS, "--sensitive", "merit_1"): "at most 200 can be compared",
-    (*COLUMNS, "--encoding", "latein"): "--encoding must be one that Python knows",
+    (*COLUMNS, "--encoding", "latein"): "--encoding must be one of text that Python knows",
 }
 
 

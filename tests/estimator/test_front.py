@@ -131,9 +131,9 @@ def test_select_names_the_nearest_point_where_there_is_none(clf):
     ("max_gap", "message"),
     [
         ({"fpr": 0.1}, r"max_gap must name criteria of \['dp', 'tpr'\], got \['fpr'\]"),
-        (-0.1, "max_gap must be at least 0, got -0.1"),
-        (float("nan"), "max_gap must be at least 0, got nan"),
-        ("a", r"max_gap must be a number from 0 on.*got 'a' for 'dp'; give 0\.05"),
+        (-0.1, "max_gap must be from 0 to 1, got -0.1"),
+        (float("nan"), "max_gap must be from 0 to 1, got nan"),
+        ("a", r"max_gap must be a number from 0 to 1.*got 'a' for 'dp'; give 0\.05"),
         ({"tpr": None}, r"max_gap must be a number.*got None for 'tpr'; give"),
     ],
 )

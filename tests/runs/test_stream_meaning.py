@@ -120,7 +120,10 @@ def test_a_file_is_refused_in_the_same_words(tmp_path, content, words):
 
 @pytest.mark.parametrize(
     ("given", "match"),
-    [({"sheet": "one"}, "sheet is for Excel files"), ({"encoding": "x"}, "one that Python knows")],
+    [
+        ({"sheet": "one"}, "sheet is for Excel files"),
+        ({"encoding": "x"}, "one of text that Python knows"),
+    ],
 )
 def test_arguments_of_other_files_are_refused_alike(tmp_path, given, match):
     path = write(tmp_path, "x,y\na,1\nb,0\n")
