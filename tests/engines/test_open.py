@@ -299,3 +299,53 @@ def test_a_view_in_a_database_of_others_reads_no_file_of_this_machine(tmp_path):
         connection.execute(f"CREATE VIEW t AS SELECT * FROM read_csv('{tmp_path}/mine.csv')")
     with pytest.raises(ValueError, match=r"theirs.duckdb \(t\) cannot be read: Permission Error"):
         open_engine_table(path)
+
+
+@pytest.fixture
+def alike(tmp_path):
+    """A maker of tables with columns SEX, sex and sex_1, and one that both are no part of."""
+    table = pa.table({"SEX": ["a", "a"], "sex": ["c", "d"], "sex_1": ["e", "f"], "y": [0, 1]})
+
+    def make(form):
+        if form == "frame":
+            return table
+        if form == "pandas":
+            return table.to_pandas()
+        if form == "csv":
+            table.to_pandas().to_csv(tmp_path / "t.csv", index=False)
+            return tmp_path / "*.csv"
+        if form == "folders":
+            (tmp_path / "sex=c").mkdir()
+            pq.write_table(table.select(["SEX", "y"]), tmp_path / "sex=c" / "t.parquet")
+            return tmp_path
+        pq.write_table(table, tmp_path / "t.parquet")
+        return tmp_path / "t.parquet"
+
+    return make
+
+
+@pytest.mark.parametrize("form", ["frame", "pandas", "csv", "folders", "parquet"])
+def test_a_column_is_never_taken_for_one_that_differs_in_case(alike, form):
+    opened = open_engine_table(alike(form))
+    for name, other in (("SEX", "sex"), ("sex", "SEX")):
+        with pytest.raises(ValueError, match=rf"sensitive must .*{name}.* tell from .{other}"):
+            opened.column(name, "sensitive")
+        with pytest.raises(ValueError, match=rf"'{name}', which duckdb cannot tell"):
+            opened.check([name])
+        with pytest.raises(ValueError, match=rf"where must .* '{name}', which duckdb cannot tell"):
+            where_of(opened, {name: "a"})
+    if form == "parquet":  # as DuckDB calls the second column
+        with pytest.raises(ValueError, match="'sex_1', which duckdb cannot tell"):
+            opened.column("sex_1", "sensitive")
+    elif form != "folders":
+        assert sorted(opened.fetch(opened.table.select("sex_1"))["sex_1"].to_pylist()) == ["e", "f"]
+    opened.check(["y"])
+    assert {"SEX", "sex", "y"} <= set(opened.columns)
+    assert set(opened.table.columns) <= {"sex_1", "y"}
+    assert opened.fetch(opened.table.count().as_table())[0][0].as_py() == 2
+
+
+def test_engines_that_tell_case_apart_may_have_both_names():
+    opened = open_engine_table(pl.DataFrame({"Y": [0, 1], "y": [1, 1]}).lazy())
+    assert opened.column("y", "label") == "y"
+    assert opened.fetch(opened.table.select("y"))["y"].to_pylist() == [1, 1]

@@ -8,8 +8,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from apfex.engines._names import alike_names
 from apfex.files import NO_VALUE, Header, read_header
 from apfex.plain import listed
+
+LEFT_OUT = "apfex_left_out_"
+"""How names of columns begin that nobody can ask for."""
 
 
 def check_headers(files: Sequence[str], columns: Sequence[str]) -> None:
@@ -38,7 +42,12 @@ def csv_query(files: Sequence[str], headers: Sequence[Header]) -> str:
 
 
 def _columns(header: Header) -> str:
-    return "{" + ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in header.columns) + "}"
+    """Columns by names that DuckDB tells apart; by its place where it would take two for one."""
+    alike = {name for names in alike_names(header.columns) for name in names}
+    named = [
+        f"{LEFT_OUT}{place}" if name in alike else name for place, name in enumerate(header.columns)
+    ]
+    return "{" + ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in named) + "}"
 
 
 def quoted(text: str) -> str:

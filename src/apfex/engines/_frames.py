@@ -6,25 +6,34 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
+from apfex.engines._names import alike_names
+
 _TAKEN = (
     "a path, a glob, a folder or a URL of Parquet or CSV, a file of DuckDB or SQLite, a table of "
     "Ibis, a data frame of Spark, or a frame of pandas, polars or Arrow"
 )
 
 
-def frame_table(frame: Any) -> tuple[str, Any, Any, Callable[[], None]]:
-    """Name, table, backend and what closes it; Spark and lazy polars keep their rows."""
+def frame_table(frame: Any) -> tuple[str, Any, Any, Callable[[], None], tuple[str, ...]]:
+    """Name, table, backend, what closes it and columns; Spark and lazy polars keep their rows.
+
+    Columns of frames in memory whose names the engine cannot tell apart are not given to it.
+    """
     import ibis
 
     if is_spark(frame):
-        return "the data frame", *_of_spark(frame)
+        return "the data frame", *_of_spark(frame), tuple(frame.columns)
     if type(frame).__name__ == "LazyFrame" and type(frame).__module__.startswith("polars"):
         backend = ibis.polars.connect({"frame": frame})
-        return "the frame", backend.table("frame"), backend, backend.disconnect
+        table = backend.table("frame")
+        return "the frame", table, backend, backend.disconnect, tuple(table.columns)
     from apfex.engines._duckdb import connect_duckdb
 
-    rows = ibis.memtable(_arrow(frame))
-    return "the frame", rows, *connect_duckdb()
+    rows = _arrow(frame)
+    names = tuple(rows.column_names)
+    hidden = {name for alike in alike_names(names) for name in alike}
+    known = rows.select([name for name in names if name not in hidden])
+    return "the frame", ibis.memtable(known), *connect_duckdb(), names
 
 
 def is_spark(frame: Any) -> bool:

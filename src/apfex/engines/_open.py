@@ -16,11 +16,12 @@ from apfex.engines._addresses import (
     said_without_secrets,
     without_secrets,
 )
-from apfex.engines._csv import check_headers, typed_values
+from apfex.engines._csv import LEFT_OUT, check_headers, typed_values
 from apfex.engines._duckdb import connect_duckdb
 from apfex.engines._files import find_files, is_pattern
 from apfex.engines._frames import frame_table
-from apfex.engines._kinds import check_kinds
+from apfex.engines._kinds import check_kinds, columns_of_files
+from apfex.engines._names import alike_in_parquet, alike_names, refuse_alike, unclear_columns
 from apfex.engines._query import quiet
 from apfex.plain import listed, nearest
 
@@ -47,6 +48,8 @@ class EngineTable:
         "parquet", "csv", "duckdb", "sqlite", "database" or "table".
     close : callable
         Gives back what was opened for it; a user's own connections stay.
+    alike : tuple of tuples of str
+        Names of columns that the engine takes for one; none of them can be asked for.
     """
 
     name: str
@@ -55,11 +58,13 @@ class EngineTable:
     files: tuple[str, ...] = ()
     format: str = "table"
     close: Callable[[], None] = lambda: None
+    alike: tuple[tuple[str, ...], ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names."""
-        return tuple(self.table.columns)
+        """Names, also of columns that cannot be asked for."""
+        unclear = (name for names in self.alike for name in names)
+        return tuple(dict.fromkeys([*self.table.columns, *unclear]))
 
     @cached_property
     def engine(self) -> str:
@@ -68,6 +73,7 @@ class EngineTable:
 
     def column(self, name: str, argument: str) -> str:
         """The name, if there is such a column; an error that suggests the nearest otherwise."""
+        refuse_alike(name, argument, self.alike, self.name, self.engine)
         if name in self.columns:
             return name
         near = nearest(str(name), self.columns)
@@ -81,6 +87,8 @@ class EngineTable:
 
         ``numbers`` are columns that are read as numbers, whichever kind of number each file has.
         """
+        for name in columns:
+            refuse_alike(name, "Each argument", self.alike, self.name, self.engine)
         if self.format == "parquet":
             check_kinds(self.files, columns, numbers, self.rows_of)
         if self.format == "csv" and not is_remote(self.files[0]):
@@ -168,10 +176,13 @@ def open_engine_table(source: Any, table: str | None = None) -> EngineTable:
             texts = [os.fspath(one) for one in source]
             opened = _open_files(texts)
         elif isinstance(source, ibis.Table):
-            opened = EngineTable("the table", source, ibis.get_backend(source))
+            backend = ibis.get_backend(source)
+            alike = alike_names(source.columns, str(backend.name))
+            opened = EngineTable("the table", source, backend, alike=alike)
         else:
-            name, found, backend, close = frame_table(source)
-            opened = EngineTable(name, found, backend, close=close)
+            name, found, backend, close, columns = frame_table(source)
+            alike = alike_names(columns, str(backend.name))
+            opened = EngineTable(name, found, backend, close=close, alike=alike)
     if table is not None and opened.format not in ("duckdb", "sqlite", "database"):
         raise ValueError(
             f"{opened.name} is no database, and has no table {table!r}; leave the name out."
@@ -197,17 +208,24 @@ def _is_list_of_paths(source: Any) -> bool:
 def _open_files(texts: Sequence[str]) -> EngineTable:
     first, others = without_secrets(texts[0]), len(texts) - 1
     name = f"{first} and {others:,} more" if others else first
-    files, format, query = find_files(*texts)
+    files, format, query, alike = find_files(*texts)
     backend, close = connect_duckdb()
     opened = EngineTable(name, None, backend, files, format)
     try:
         backend.con.execute(f"CREATE TEMP VIEW {_VIEW} AS {query}")
         found = backend.table(_VIEW)
+        if format == "parquet":
+            alike = alike_in_parquet(
+                found.columns, files, lambda: columns_of_files(files, opened.rows_of)
+            )
+        unclear = unclear_columns(found.columns, alike, counted=format == "parquet")
+        unclear += [name for name in found.columns if name.startswith(LEFT_OUT)]
+        found = found.drop(unclear)
     except Exception as error:
         told = _unreadable(opened, error)
         close()
         raise told from opened._cause(error)
-    return EngineTable(name, found, backend, files, format, close)
+    return EngineTable(name, found, backend, files, format, close, alike)
 
 
 def _database(path: Path) -> str | None:
