@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from apfex.engines import is_for_engine, no_match, open_engine_table, where_of
-from apfex.engines._csv import typed_values
+from apfex.files import typed_words
 
 FRAME = pd.DataFrame({"g": ["a", "b", None], "y": [0, 1, 1], "w": [0.5, 1.5, 2.0]})
 
@@ -145,9 +145,12 @@ def test_rows_of_another_length_and_open_quotes_are_refused(tmp_path, text):
 
 
 def test_cells_are_what_all_of_them_are():
-    assert typed_values(["true", "false"]) == [True, False]
-    assert typed_values(["2024-01-31"]) == ["2024-01-31"]
-    assert typed_values(["0", "1", "x\ny", 'a"b']) == ["0", "1", "x\ny", 'a"b']
+    def words_of(words):
+        return typed_words(words).to_pylist()
+
+    assert words_of(["true", "false"]) == [True, False]
+    assert words_of(["2024-01-31"]) == ["2024-01-31"]
+    assert words_of(["0", "1", "x\ny", 'a"b']) == ["0", "1", "x\ny", 'a"b']
 
 
 def written(tmp_path, *tables):

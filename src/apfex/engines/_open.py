@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, final
@@ -16,16 +16,19 @@ from apfex.engines._addresses import (
     said_without_secrets,
     without_secrets,
 )
-from apfex.engines._csv import LEFT_OUT, check_headers, typed_values
+from apfex.engines._csv import LEFT_OUT, check_headers
 from apfex.engines._duckdb import connect_duckdb
 from apfex.engines._files import find_files, is_pattern
 from apfex.engines._frames import frame_table
 from apfex.engines._kinds import check_kinds, columns_of_files
 from apfex.engines._names import alike_in_parquet, alike_names, refuse_alike, unclear_columns
 from apfex.engines._query import quiet
+from apfex.files import typed_codes, typed_words
 from apfex.plain import listed, nearest
 
 _VIEW = "apfex_files"
+_MOST_CODES = 4_000_000
+"""Different cells beyond which a column of CSV stays text: nobody groups by so many."""
 _DATABASES = {"sqlite": (b"SQLite format 3\0", slice(16)), "duckdb": (b"DUCK", slice(8, 12))}
 """What stands at the beginning of their files, and where."""
 
@@ -50,6 +53,10 @@ class EngineTable:
         Gives back what was opened for it; a user's own connections stay.
     alike : tuple of tuples of str
         Names of columns that the engine takes for one; none of them can be asked for.
+    every : Ibis table
+        All rows, of which ``table`` may hold some.
+    decided : dict
+        What cells of CSV are in columns that rows are grouped by, once it is known.
     """
 
     name: str
@@ -59,6 +66,8 @@ class EngineTable:
     format: str = "table"
     close: Callable[[], None] = lambda: None
     alike: tuple[tuple[str, ...], ...] = ()
+    every: Any = None
+    decided: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -133,13 +142,28 @@ class EngineTable:
     def values(self, column: Any) -> list[Any]:
         """A column that was fetched, as Python's values; cells of CSV as what all of them are."""
         values = column.to_pylist()
-        if self.format != "csv" or not values:
-            return values
         known = list(dict.fromkeys(value for value in values if value is not None))
-        if not known or not isinstance(known[0], str):
+        if self.format != "csv" or not known or not isinstance(known[0], str):
             return values
-        typed = dict(zip(known, typed_values(known), strict=True))
+        typed = dict(zip(known, typed_words(known).to_pylist(), strict=True))
         return [None if value is None else typed[value] for value in values]
+
+    def codes(self, name: str, column: Any) -> list[Any]:
+        """As :meth:`values`, of a column that rows are grouped by.
+
+        What it holds is decided once, on all rows of the file, whichever are chosen: it is text
+        where numbers would make one group of two spellings, such as 01 and 1.
+        """
+        if self.format != "csv":
+            return column.to_pylist()
+        if name not in self.decided:
+            cells = self.every.select(name).distinct().limit(_MOST_CODES + 1)
+            words = column.unique() if self.every is self.table else self.fetch(cells)[name]
+            words = words.drop_null().to_pylist()
+            typed = typed_codes(words).to_pylist() if len(words) <= _MOST_CODES else words
+            self.decided[name] = dict(zip(words, typed, strict=True))
+        known = self.decided[name]
+        return [known.get(value, value) for value in column.to_pylist()]
 
 
 def is_for_engine(source: Any) -> bool:
@@ -225,7 +249,7 @@ def _open_files(texts: Sequence[str]) -> EngineTable:
         told = _unreadable(opened, error)
         close()
         raise told from opened._cause(error)
-    return EngineTable(name, found, backend, files, format, close, alike)
+    return EngineTable(name, found, backend, files, format, close, alike, found)
 
 
 def _database(path: Path) -> str | None:
