@@ -352,3 +352,22 @@ def test_engines_that_tell_case_apart_may_have_both_names():
     opened = open_engine_table(pl.DataFrame({"Y": [0, 1], "y": [1, 1]}).lazy())
     assert opened.column("y", "label") == "y"
     assert opened.fetch(opened.table.select("y"))["y"].to_pylist() == [1, 1]
+
+
+@pytest.mark.parametrize("cell", [' "f"', '"f" ', ' "f" ', '"f"  '])
+def test_blanks_beside_quotes_are_refused_as_readers_differ_on_them(tmp_path, cell):
+    (tmp_path / "t.csv").write_text(f"y,g,x\n1,{cell},2\n0,f,3\n1,a,{cell}\n")
+    opened = open_engine_table(tmp_path / "t.csv")
+    opened.check(["y"])
+    for name in ("g", "x"):
+        with pytest.raises(ValueError, match=f"{name} must have no blanks beside the quotes"):
+            opened.check(["y", name])
+
+
+def test_blanks_and_quotes_within_text_are_text(tmp_path):
+    text = 'g;y\n"a ""b"" ; c"; 1\n"x\n ""y"""; 2\n  "f";5" \nNA;3\n"NA";4\n'
+    (tmp_path / "t.csv").write_text(text)
+    opened = open_engine_table(tmp_path / "t.csv")
+    opened.check(["g", "y"])
+    found = opened.fetch(opened.table.select("g"))["g"].to_pylist()
+    assert sorted(map(str, found)) == ['  "f"', "None", "None", 'a "b" ; c', 'x\n "y"']

@@ -16,6 +16,7 @@ from apfex.engines._addresses import (
     said_without_secrets,
     without_secrets,
 )
+from apfex.engines._blanks import check_blanks
 from apfex.engines._csv import LEFT_OUT, check_headers
 from apfex.engines._duckdb import connect_duckdb
 from apfex.engines._files import find_files, is_pattern
@@ -102,6 +103,7 @@ class EngineTable:
             check_kinds(self.files, columns, numbers, self.rows_of)
         if self.format == "csv" and not is_remote(self.files[0]):
             check_headers(self.files, columns)
+            check_blanks(self.files, columns, self.name, self._lengths)
         for name in columns:
             kind = self.table[name].type()
             if kind.is_nested() or kind.is_json():
@@ -134,6 +136,12 @@ class EngineTable:
             return self.backend.con.execute(query).fetchall()
         except Exception as error:
             raise _unreadable(self, error) from self._cause(error)
+
+    def _lengths(self, columns: Sequence[str]) -> Sequence[int | None]:
+        """Bytes of the text of columns in all rows."""
+        quoted = ('"' + name.replace('"', '""') + '"' for name in columns)
+        sums = ", ".join(f"sum(strlen({name}))" for name in quoted)
+        return self.rows_of(f"SELECT {sums} FROM {_VIEW}")[0]
 
     def _cause(self, error: Exception) -> Exception | None:
         """An engine's error, unless it may name an address with its secrets."""
