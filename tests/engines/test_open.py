@@ -371,3 +371,11 @@ def test_blanks_and_quotes_within_text_are_text(tmp_path):
     opened.check(["g", "y"])
     found = opened.fetch(opened.table.select("g"))["g"].to_pylist()
     assert sorted(map(str, found)) == ['  "f"', "None", "None", 'a "b" ; c', 'x\n "y"']
+
+
+def test_blanks_beside_quotes_are_found_wherever_a_file_is_parted(tmp_path, monkeypatch):
+    (tmp_path / "t.csv").write_text('y,g\n1,a\n1, "f"\n')
+    for size in (1, 2, 3, 5):
+        monkeypatch.setattr("apfex.engines._blanks._PART", size)
+        with pytest.raises(ValueError, match="g must have no blanks beside the quotes"):
+            open_engine_table(tmp_path / "t.csv").check(["g"])
