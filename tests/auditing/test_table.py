@@ -367,3 +367,10 @@ def test_a_million_weights_add_up_to_the_last_digits():
     for place in (0, 1):
         exact = math.fsum(weight[place::2])
         assert abs(found.sums[0, place, 0] / exact - 1) < 1e-15
+
+
+def test_a_number_with_an_underscore_is_text(tmp_path):
+    (tmp_path / "t.csv").write_text("g,p\n" + "a,0_500\nb,0.25\n" * 20)
+    asked = {"prediction": "p", "sensitive": "g", "threshold": 0.5}
+    with pytest.raises(TypeError, match=r"prediction p must .* other text in 20 rows"):
+        audit_table(tmp_path / "t.csv", **asked)

@@ -13,7 +13,7 @@ import pytest
 from pyarrow.dataset import dataset
 
 from apfex.engines import is_for_engine, no_match, open_engine_table, where_of
-from apfex.engines._csv import typed_values
+from apfex.files import typed_words
 
 FRAME = pd.DataFrame({"g": ["a", "b", None], "y": [0, 1, 1], "w": [0.5, 1.5, 2.0]})
 
@@ -238,9 +238,12 @@ def test_rows_of_another_length_and_open_quotes_are_refused(tmp_path, row, reaso
 
 
 def test_cells_are_what_all_of_them_are():
-    assert typed_values(["true", "false"]) == [True, False]
-    assert typed_values(["2024-01-31"]) == ["2024-01-31"]
-    assert typed_values(["0", "1", "x\ny", 'a"b']) == ["0", "1", "x\ny", 'a"b']
+    def words_of(words):
+        return typed_words(words).to_pylist()
+
+    assert words_of(["true", "false"]) == [True, False]
+    assert words_of(["2024-01-31"]) == ["2024-01-31"]
+    assert words_of(["0", "1", "x\ny", 'a"b']) == ["0", "1", "x\ny", 'a"b']
 
 
 def written(tmp_path, *tables):
@@ -452,3 +455,80 @@ def test_a_condition_on_what_is_text_in_one_file_names_both(tmp_path):
     opened = written(tmp_path, pa.table({"age": [20]}), pa.table({"age": ["old"]}))
     with pytest.raises(ValueError, match=r"whole numbers in .*0.parquet and text in .*1.parquet"):
         where_of(opened, lambda t: t.age > 17)
+
+
+@pytest.fixture
+def alike(tmp_path):
+    """A maker of tables with columns SEX, sex and sex_1, and one that both are no part of."""
+    table = pa.table({"SEX": ["a", "a"], "sex": ["c", "d"], "sex_1": ["e", "f"], "y": [0, 1]})
+
+    def make(form):
+        if form == "frame":
+            return table
+        if form == "pandas":
+            return table.to_pandas()
+        if form == "csv":
+            table.to_pandas().to_csv(tmp_path / "t.csv", index=False)
+            return tmp_path / "*.csv"
+        if form == "folders":
+            (tmp_path / "sex=c").mkdir()
+            pq.write_table(table.select(["SEX", "y"]), tmp_path / "sex=c" / "t.parquet")
+            return tmp_path
+        pq.write_table(table, tmp_path / "t.parquet")
+        return tmp_path / "t.parquet"
+
+    return make
+
+
+@pytest.mark.parametrize("form", ["frame", "pandas", "csv", "folders", "parquet"])
+def test_a_column_is_never_taken_for_one_that_differs_in_case(alike, form):
+    opened = open_engine_table(alike(form))
+    for name, other in (("SEX", "sex"), ("sex", "SEX")):
+        with pytest.raises(ValueError, match=rf"sensitive must .*{name}.* tell from .{other}"):
+            opened.column(name, "sensitive")
+        with pytest.raises(ValueError, match=rf"'{name}', which duckdb cannot tell"):
+            opened.check([name])
+        with pytest.raises(ValueError, match=rf"where must .* '{name}', which duckdb cannot tell"):
+            where_of(opened, {name: "a"})
+    if form == "parquet":  # as DuckDB calls the second column
+        with pytest.raises(ValueError, match="'sex_1', which duckdb cannot tell"):
+            opened.column("sex_1", "sensitive")
+    elif form != "folders":
+        assert sorted(opened.fetch(opened.table.select("sex_1"))["sex_1"].to_pylist()) == ["e", "f"]
+    opened.check(["y"])
+    assert {"SEX", "sex", "y"} <= set(opened.columns)
+    assert set(opened.table.columns) <= {"sex_1", "y"}
+    assert opened.fetch(opened.table.count().as_table())[0][0].as_py() == 2
+
+
+def test_engines_that_tell_case_apart_may_have_both_names():
+    opened = open_engine_table(pl.DataFrame({"Y": [0, 1], "y": [1, 1]}).lazy())
+    assert opened.column("y", "label") == "y"
+    assert opened.fetch(opened.table.select("y"))["y"].to_pylist() == [1, 1]
+
+
+@pytest.mark.parametrize("cell", [' "f"', '"f" ', ' "f" ', '"f"  '])
+def test_blanks_beside_quotes_are_refused_as_readers_differ_on_them(tmp_path, cell):
+    (tmp_path / "t.csv").write_text(f"y,g,x\n1,{cell},2\n0,f,3\n1,a,{cell}\n")
+    opened = open_engine_table(tmp_path / "t.csv")
+    opened.check(["y"])
+    for name in ("g", "x"):
+        with pytest.raises(ValueError, match=f"{name} must have no blanks beside the quotes"):
+            opened.check(["y", name])
+
+
+def test_blanks_and_quotes_within_text_are_text(tmp_path):
+    text = 'g;y\n"a ""b"" ; c"; 1\n"x\n ""y"""; 2\n  "f";5" \nNA;3\n"NA";4\n'
+    (tmp_path / "t.csv").write_text(text)
+    opened = open_engine_table(tmp_path / "t.csv")
+    opened.check(["g", "y"])
+    found = opened.fetch(opened.table.select("g"))["g"].to_pylist()
+    assert sorted(map(str, found)) == ['  "f"', "None", "None", 'a "b" ; c', 'x\n "y"']
+
+
+def test_blanks_beside_quotes_are_found_wherever_a_file_is_parted(tmp_path, monkeypatch):
+    (tmp_path / "t.csv").write_text('y,g\n1,a\n1, "f"\n')
+    for size in (1, 2, 3, 5):
+        monkeypatch.setattr("apfex.engines._blanks._PART", size)
+        with pytest.raises(ValueError, match="g must have no blanks beside the quotes"):
+            open_engine_table(tmp_path / "t.csv").check(["g"])

@@ -25,12 +25,13 @@ def test_a_packed_csv_that_fills_a_memory_is_refused(tmp_path):
         audit_file(path, prediction="decided", sensitive="sex")
 
 
-@pytest.mark.parametrize("quoted", ['"' + "x" * 200_000, "x" * 200_000])
-def test_a_cell_that_no_csv_has_is_told(tmp_path, quoted):
-    path = tmp_path / "t.csv"
-    path.write_text(f"a,b\n1,{quoted}\n")
+def test_a_long_cell_is_read_but_not_one_that_never_ends(tmp_path):
+    path, long = tmp_path / "t.csv", "x" * 200_000
+    path.write_text(f"a,b\n1,{long}\n")
+    assert list(open_table(path).read()["b"]) == [long]
+    path.write_text(f'a,b\n1,"{long}\n')
     with pytest.raises(RunError, match="a quote that is never closed"):
-        open_table(path)
+        open_table(path).read()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")

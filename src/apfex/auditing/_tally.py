@@ -232,7 +232,7 @@ class TableQuery:
         made = {f"v_{name}": one for name, one in sums.items()}
         grouped = table.group_by(**named).aggregate(v_rows=table.count(), **made)
         found = self.source.fetch(grouped if most is None else grouped.limit(most + 1))
-        values = {key: self._series(found[f"k{place}"]) for place, key in enumerate(keys)}
+        values = {key: self._series(found[f"k{place}"], key) for place, key in enumerate(keys)}
         if most is not None and found.num_rows > most:
             raise _too_many(values, most)
         rows = found["v_rows"].to_numpy().astype(np.int64)
@@ -244,11 +244,13 @@ class TableQuery:
             weights = np.stack([own[name] for name in _WEIGHTS])
         return Tally(values, Repeats(rows, weights), own)
 
-    def _series(self, column: Any) -> pd.Series:
+    def _series(self, column: Any, key: Any) -> pd.Series:
         import pyarrow as pa
 
         if self.source.format == "csv":
-            return pd.Series(self.source.values(column), dtype=object).infer_objects()
+            is_code = isinstance(key, tuple) and key[1] not in self.roles.bins
+            values = self.source.codes(key[1], column) if is_code else self.source.values(column)
+            return pd.Series(values, dtype=object).infer_objects()
         whole = column.to_pandas(integer_object_nulls=True).reset_index(drop=True)
         if whole.dtype == object and pa.types.is_integer(column.type):
             known = [abs(value) for value in whole if value is not None]

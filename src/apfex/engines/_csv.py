@@ -1,15 +1,16 @@
-"""CSV files for an engine: every cell is text, and types are those that all values have."""
+"""CSV files for an engine: every cell is text, types are those that all values have."""
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Sequence
-from typing import Any
 
+from apfex.engines._names import alike_names
 from apfex.files import NO_VALUE, Header, read_header
 from apfex.plain import listed
+
+LEFT_OUT = "apfex_left_out_"
+"""How names of columns begin that nobody can ask for."""
 
 
 def check_headers(files: Sequence[str], columns: Sequence[str]) -> None:
@@ -51,7 +52,12 @@ def csv_query(files: Sequence[str], headers: Sequence[Header]) -> str:
 
 
 def _columns(header: Header) -> str:
-    return "{" + ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in header.columns) + "}"
+    """Columns by names that DuckDB tells apart; by its place where it would take two for one."""
+    alike = {name for names in alike_names(header.columns) for name in names}
+    named = [
+        f"{LEFT_OUT}{place}" if name in alike else name for place, name in enumerate(header.columns)
+    ]
+    return "{" + ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in named) + "}"
 
 
 def quoted(text: str) -> str:
@@ -73,28 +79,3 @@ def files_sql(paths: Sequence[str]) -> str:
     "['scores[[]1].csv']"
     """
     return listed_sql([re.sub(r"[*?\[]", r"[\g<0>]", path) for path in paths])
-
-
-def typed_values(texts: Sequence[str]) -> list[Any]:
-    """Different cells of a column as what all of them are: numbers, true and false, or text.
-
-    Dates stay as they stand, not as some calendar reads them.
-
-    Examples
-    --------
-    >>> typed_values(["1", "02"]), typed_values(["1", "2.5"]), typed_values(["1", "x"])
-    ([1, 2], [1.0, 2.5], ['1', 'x'])
-    """
-    import pyarrow as pa
-    from pyarrow import csv as arrow
-
-    written = io.StringIO()
-    csv.writer(written, quoting=csv.QUOTE_ALL).writerows([text] for text in texts)
-    read = arrow.read_csv(
-        io.BytesIO(written.getvalue().encode()),
-        arrow.ReadOptions(column_names=["value"], block_size=2**30),
-        arrow.ParseOptions(newlines_in_values=True),
-        arrow.ConvertOptions(null_values=[], strings_can_be_null=False),
-    )["value"]
-    is_text = pa.types.is_temporal(read.type) or pa.types.is_string(read.type)
-    return list(texts) if is_text or pa.types.is_null(read.type) else read.to_pylist()

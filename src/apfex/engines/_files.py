@@ -7,6 +7,7 @@ from pathlib import Path
 
 from apfex.engines._addresses import is_remote, without_secrets
 from apfex.engines._csv import csv_query, files_sql, listed_sql
+from apfex.engines._names import alike_names
 from apfex.files import read_header
 from apfex.plain import listed, nearest
 
@@ -20,8 +21,11 @@ def is_pattern(text: str) -> bool:
     return any(mark in text for mark in "*?[") and not Path(text).exists()
 
 
-def find_files(*texts: str) -> tuple[tuple[str, ...], str, str]:
-    """Files, their format ("parquet" or "csv"), and a query for DuckDB that reads them as one."""
+def find_files(*texts: str) -> tuple[tuple[str, ...], str, str, tuple[tuple[str, ...], ...]]:
+    """Files, their format ("parquet" or "csv"), and a query for DuckDB that reads them as one.
+
+    Of CSV also the names of columns that DuckDB takes for one, and that the query leaves out.
+    """
     files = tuple(dict.fromkeys(path for text in texts for path in _named(text)))
     some_remote = any(map(is_remote, files))
     if some_remote and not all(map(is_remote, files)):
@@ -36,13 +40,15 @@ def find_files(*texts: str) -> tuple[tuple[str, ...], str, str]:
     format = formats.pop()
     if format == "csv":
         if some_remote:
-            return files, format, f"SELECT * FROM read_csv({listed_sql(files)}, all_varchar=true)"
+            query = f"SELECT * FROM read_csv({listed_sql(files)}, all_varchar=true)"
+            return files, format, query, ()
         headers = [read_header(path) for path in files]
         _check_separators(files, [header.separator for header in headers])
-        return files, format, csv_query(files, headers)
+        alike = {names for header in headers for names in alike_names(header.columns)}
+        return files, format, csv_query(files, headers), tuple(sorted(alike))
     listed_files = listed_sql(files) if some_remote else files_sql(files)
     union = ", union_by_name=true" if len(files) > 1 or some_remote else ""
-    return files, format, f"SELECT * FROM read_parquet({listed_files}{union})"
+    return files, format, f"SELECT * FROM read_parquet({listed_files}{union})", ()
 
 
 def _named(text: str) -> tuple[str, ...]:

@@ -6,6 +6,8 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
+from apfex.engines._names import alike_names
+
 _TAKEN = (
     "a path, a glob, a folder or a URL of Parquet or CSV, a file of DuckDB or SQLite, a table of "
     "Ibis, a relation of DuckDB, a data frame of Spark, a frame of pandas, polars or Arrow, or "
@@ -14,22 +16,29 @@ _TAKEN = (
 _GIVEN, _KEPT = "apfex_given", "apfex_kept"
 
 
-def frame_table(frame: Any) -> tuple[str, Any, Any, Callable[[], None]]:
-    """Name, table, backend and what closes it; Spark and lazy polars keep their rows."""
+def frame_table(frame: Any) -> tuple[str, Any, Any, Callable[[], None], tuple[str, ...]]:
+    """Name, table, backend, what closes it and columns; Spark and lazy polars keep their rows.
+
+    Columns of frames in memory whose names the engine cannot tell apart are not given to it.
+    """
     import ibis
     import pyarrow as pa
 
     if is_spark(frame):
-        return "the data frame", *_of_spark(frame)
+        return "the data frame", *_of_spark(frame), tuple(frame.columns)
     if type(frame).__name__ == "LazyFrame" and type(frame).__module__.startswith("polars"):
         backend = ibis.polars.connect({"frame": frame})
-        return "the frame", backend.table("frame"), backend, backend.disconnect
+        table = backend.table("frame")
+        return "the frame", table, backend, backend.disconnect, tuple(table.columns)
     from apfex.engines._duckdb import connect_duckdb
 
     if is_stream(frame) and not isinstance(frame, pa.Table):
         return "the table", *_of_stream(frame)
-    rows = ibis.memtable(_arrow(frame))
-    return "the frame", rows, *connect_duckdb()
+    rows = _arrow(frame)
+    names = tuple(rows.column_names)
+    hidden = {name for alike in alike_names(names) for name in alike}
+    known = rows.select([name for name in names if name not in hidden])
+    return "the frame", ibis.memtable(known), *connect_duckdb(), names
 
 
 def is_stream(source: Any) -> bool:
@@ -42,7 +51,7 @@ def _is_dataset(source: Any) -> bool:
     return any(kind.__module__ == "pyarrow._dataset" for kind in type(source).__mro__)
 
 
-def _of_stream(source: Any) -> tuple[Any, Any, Callable[[], None]]:
+def _of_stream(source: Any) -> tuple[Any, Any, Callable[[], None], tuple[str, ...]]:
     """A dataset is read as often as it takes; what may give its rows but once is kept by DuckDB.
 
     That is on disk where memory does not hold it.
@@ -55,11 +64,12 @@ def _of_stream(source: Any) -> tuple[Any, Any, Callable[[], None]]:
     try:
         if _is_dataset(source):
             backend.con.register(_GIVEN, source)
-            return backend.table(_GIVEN), backend, close
-        backend.con.register(_GIVEN, pa.RecordBatchReader.from_stream(source))
+            return backend.table(_GIVEN), backend, close, tuple(source.schema.names)
+        reader = pa.RecordBatchReader.from_stream(source)
+        backend.con.register(_GIVEN, reader)
         backend.con.execute(f"CREATE TEMP TABLE {_KEPT} AS FROM {_GIVEN}")
         backend.con.unregister(_GIVEN)
-        return backend.table(_KEPT), backend, close
+        return backend.table(_KEPT), backend, close, tuple(reader.schema.names)
     except BaseException as error:
         close()
         if isinstance(error, Exception):

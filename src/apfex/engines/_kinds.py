@@ -37,12 +37,8 @@ def check_kinds(
     must be what the file itself holds, if it holds it.
     """
     is_url = "://" in files[0]  # whose marks are a pattern still
-    from_files = listed_sql(files) if is_url else files_sql(files)
-    rows = rows_of(
-        "SELECT file_name, column_id, name, duckdb_type, logical_type, num_children FROM "
-        f"parquet_schema({from_files})"
-    )
-    kinds = _by_file(sorted(rows, key=lambda row: row[:2]))
+    rows = _schemas(files, rows_of)
+    kinds = {file: dict(own) for file, own in _by_file(rows).items()}
     for name in columns:
         if _folder_value(name, files[0]) is not None and any(name in own for own in kinds.values()):
             _check_partitions(kinds, name, rows_of)
@@ -95,6 +91,25 @@ def _has_values(
 
 def _column(name: str) -> str:
     return f'"{name.replace(chr(34), 2 * chr(34))}"'
+
+
+def columns_of_files(
+    files: Sequence[str], rows_of: Callable[[str], list[tuple[Any, ...]]]
+) -> list[list[str]]:
+    """Names of the columns of each file as it has them, a name twice where it has it twice."""
+    return [[name for name, _ in own] for own in _by_file(_schemas(files, rows_of)).values()]
+
+
+def _schemas(
+    files: Sequence[str], rows_of: Callable[[str], list[tuple[Any, ...]]]
+) -> list[tuple[Any, ...]]:
+    """Nodes of the schemas of Parquet files, file by file and in order."""
+    from_files = listed_sql(files) if "://" in files[0] else files_sql(files)
+    rows = rows_of(
+        "SELECT file_name, column_id, name, duckdb_type, logical_type, num_children FROM "
+        f"parquet_schema({from_files})"
+    )
+    return sorted(rows, key=lambda row: row[:2])
 
 
 def _check_partitions(
@@ -156,17 +171,17 @@ def _is_same(value: Any, told: str) -> bool:
         return str(value) == told
 
 
-def _by_file(rows: Sequence[tuple[Any, ...]]) -> dict[str, dict[str, str]]:
-    """Kinds of the columns of each file, from the nodes of its schema."""
-    kinds: dict[str, dict[str, str]] = {}
+def _by_file(rows: Sequence[tuple[Any, ...]]) -> dict[str, list[tuple[str, str]]]:
+    """Columns of each file and their kinds, from the nodes of its schema."""
+    kinds: dict[str, list[tuple[str, str]]] = {}
     inner = 0  # nodes of the present column that are still to come
     for file, _, name, stored, logical, children in rows:
         if file not in kinds:  # the root, whose children are the columns
-            kinds[file], inner = {}, 0
+            kinds[file], inner = [], 0
             continue
         if inner == 0:
             known = "nested values" if children else _kind(str(stored))
-            kinds[file][name] = NOTHING if "Null" in str(logical) else known
+            kinds[file].append((name, NOTHING if "Null" in str(logical) else known))
             inner = 1
         inner += int(children or 0) - 1
     return kinds

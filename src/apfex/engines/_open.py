@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, final
@@ -17,15 +17,20 @@ from apfex.engines._addresses import (
     said_without_secrets,
     without_secrets,
 )
-from apfex.engines._csv import check_headers, typed_values, where_and_why
+from apfex.engines._blanks import check_blanks
+from apfex.engines._csv import LEFT_OUT, check_headers, where_and_why
 from apfex.engines._duckdb import connect_duckdb
 from apfex.engines._files import find_files, is_pattern
 from apfex.engines._frames import frame_table, is_stream
-from apfex.engines._kinds import check_kinds, check_sqlite
+from apfex.engines._kinds import check_kinds, check_sqlite, columns_of_files
+from apfex.engines._names import alike_in_parquet, alike_names, refuse_alike, unclear_columns
 from apfex.engines._query import quiet
+from apfex.files import typed_codes, typed_words
 from apfex.plain import listed, nearest
 
 _VIEW = "apfex_files"
+_MOST_CODES = 4_000_000
+"""Different cells beyond which a column of CSV stays text: nobody groups by so many."""
 _DATABASES = {"sqlite": (b"SQLite format 3\0", slice(16)), "duckdb": (b"DUCK", slice(8, 12))}
 """What stands at the beginning of their files, and where."""
 
@@ -48,6 +53,12 @@ class EngineTable:
         "parquet", "csv", "duckdb", "sqlite", "database" or "table".
     close : callable
         Gives back what was opened for it; a user's own connections stay.
+    alike : tuple of tuples of str
+        Names of columns that the engine takes for one; none of them can be asked for.
+    every : Ibis table
+        All rows, of which ``table`` may hold some.
+    decided : dict
+        What cells of CSV are in columns that rows are grouped by, once it is known.
     """
 
     name: str
@@ -56,11 +67,15 @@ class EngineTable:
     files: tuple[str, ...] = ()
     format: str = "table"
     close: Callable[[], None] = lambda: None
+    alike: tuple[tuple[str, ...], ...] = ()
+    every: Any = None
+    decided: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names."""
-        return tuple(self.table.columns)
+        """Names, also of columns that cannot be asked for."""
+        unclear = (name for names in self.alike for name in names)
+        return tuple(dict.fromkeys([*self.table.columns, *unclear]))
 
     @cached_property
     def engine(self) -> str:
@@ -69,6 +84,7 @@ class EngineTable:
 
     def column(self, name: str, argument: str) -> str:
         """The name, if there is such a column; an error that suggests the nearest otherwise."""
+        refuse_alike(name, argument, self.alike, self.name, self.engine)
         if name in self.columns:
             return name
         near = nearest(str(name), self.columns)
@@ -82,6 +98,8 @@ class EngineTable:
 
         ``numbers`` are columns that are read as numbers, whichever kind of number each file has.
         """
+        for name in columns:
+            refuse_alike(name, "Each argument", self.alike, self.name, self.engine)
         self.check_files(columns, numbers)
         for name in columns:
             kind = self.table[name].type()
@@ -98,6 +116,7 @@ class EngineTable:
             check_kinds(self.files, columns, numbers, self.rows_of)
         if columns and self.format == "csv" and not is_remote(self.files[0]):
             check_headers(self.files, columns)
+            check_blanks(self.files, columns, self.name, self._lengths)
 
     def lacks(self, column: Any) -> Any:
         """Whether a value is missing: null, or the float that stands for it where there is one."""
@@ -125,6 +144,12 @@ class EngineTable:
         except Exception as error:
             raise _unreadable(self, error) from self._cause(error)
 
+    def _lengths(self, columns: Sequence[str]) -> Sequence[int | None]:
+        """Bytes of the text of columns in all rows."""
+        quoted = ('"' + name.replace('"', '""') + '"' for name in columns)
+        sums = ", ".join(f"sum(strlen({name}))" for name in quoted)
+        return self.rows_of(f"SELECT {sums} FROM {_VIEW}")[0]
+
     def _cause(self, error: Exception) -> Exception | None:
         """An engine's error, unless it may name an address with its secrets."""
         return None if any(map(has_secrets, self.files)) else error
@@ -132,13 +157,28 @@ class EngineTable:
     def values(self, column: Any) -> list[Any]:
         """A column that was fetched, as Python's values; cells of CSV as what all of them are."""
         values = column.to_pylist()
-        if self.format != "csv" or not values:
-            return values
         known = list(dict.fromkeys(value for value in values if value is not None))
-        if not known or not isinstance(known[0], str):
+        if self.format != "csv" or not known or not isinstance(known[0], str):
             return values
-        typed = dict(zip(known, typed_values(known), strict=True))
+        typed = dict(zip(known, typed_words(known).to_pylist(), strict=True))
         return [None if value is None else typed[value] for value in values]
+
+    def codes(self, name: str, column: Any) -> list[Any]:
+        """As :meth:`values`, of a column that rows are grouped by.
+
+        What it holds is decided once, on all rows of the file, whichever are chosen: it is text
+        where numbers would make one group of two spellings, such as 01 and 1.
+        """
+        if self.format != "csv":
+            return column.to_pylist()
+        if name not in self.decided:
+            cells = self.every.select(name).distinct().limit(_MOST_CODES + 1)
+            words = column.unique() if self.every is self.table else self.fetch(cells)[name]
+            words = words.drop_null().to_pylist()
+            typed = typed_codes(words).to_pylist() if len(words) <= _MOST_CODES else words
+            self.decided[name] = dict(zip(words, typed, strict=True))
+        known = self.decided[name]
+        return [known.get(value, value) for value in column.to_pylist()]
 
 
 def is_for_engine(source: Any) -> bool:
@@ -177,10 +217,13 @@ def open_engine_table(source: Any, table: str | None = None) -> EngineTable:
             texts = [local_path(os.fspath(one)) for one in source]
             opened = _open_files(texts)
         elif isinstance(source, ibis.Table):
-            opened = EngineTable("the table", source, ibis.get_backend(source))
+            backend = ibis.get_backend(source)
+            alike = alike_names(source.columns, str(backend.name))
+            opened = EngineTable("the table", source, backend, alike=alike)
         else:
-            name, found, backend, close = frame_table(source)
-            opened = EngineTable(name, found, backend, close=close)
+            name, found, backend, close, columns = frame_table(source)
+            alike = alike_names(columns, str(backend.name))
+            opened = EngineTable(name, found, backend, close=close, alike=alike)
     if table is not None and opened.format not in ("duckdb", "sqlite", "database"):
         raise ValueError(
             f"{opened.name} is no database, and has no table {table!r}; leave the name out."
@@ -206,17 +249,24 @@ def _is_list_of_paths(source: Any) -> bool:
 def _open_files(texts: Sequence[str]) -> EngineTable:
     first, others = without_secrets(texts[0]), len(texts) - 1
     name = f"{first} and {others:,} more" if others else first
-    files, format, query = find_files(*texts)
+    files, format, query, alike = find_files(*texts)
     backend, close = connect_duckdb()
     opened = EngineTable(name, None, backend, files, format)
     try:
         backend.con.execute(f"CREATE TEMP VIEW {_VIEW} AS {query}")
         found = backend.table(_VIEW)
+        if format == "parquet":
+            alike = alike_in_parquet(
+                found.columns, files, lambda: columns_of_files(files, opened.rows_of)
+            )
+        unclear = unclear_columns(found.columns, alike, counted=format == "parquet")
+        unclear += [name for name in found.columns if name.startswith(LEFT_OUT)]
+        found = found.drop(unclear)
     except Exception as error:
         told = _unreadable(opened, error)
         close()
         raise told from opened._cause(error)
-    return EngineTable(name, found, backend, files, format, close)
+    return EngineTable(name, found, backend, files, format, close, alike, found)
 
 
 def _database(path: Path) -> str | None:

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, final
 
-from apfex.files._csv_header import separator_of
+from apfex.files._csv_header import separator_of, told_csv_error
 from apfex.files._packed import check_gzip
 
 if TYPE_CHECKING:
@@ -78,14 +78,14 @@ def read_dialect(path: Path, encoding: str | None = None) -> Dialect:
         raise ValueError(f"{path} begins with an empty line; the column names must come first.")
     if "\0" in head[0]:
         raise EncodingError(path, encoding, "utf-16-le")
+    separator = separator_of(head)
+    rows: list[list[str]] = []
     try:
-        separator = separator_of(head[0])
-        rows = list(csv.reader(head, delimiter=separator))
+        rows.extend(csv.reader(head, delimiter=separator))
     except csv.Error as error:
-        raise ValueError(
-            f"{path} has a row that is no CSV ({error}); a quote that is never closed makes one "
-            "cell of many rows."
-        ) from error
+        is_long = rows and max(map(len, head)) > csv.field_size_limit()
+        if not is_long:  # else the rows before it tell enough
+            raise ValueError(f"{path} has {told_csv_error(error)}.") from error
     columns = (name or f"column {place}" for place, name in enumerate(rows[0], start=1))
     return Dialect(encoding, separator, _decimal(rows, separator), tuple(columns))
 
@@ -121,8 +121,8 @@ def check_quotes(path: Path, dialect: Dialect) -> None:
             for _ in csv.reader(stream, delimiter=dialect.separator, strict=True):
                 pass
         except csv.Error as error:
-            if "unexpected end of data" in str(error) or "field limit" in str(error):
-                raise ValueError(f"{path} has a quote that is never closed.") from error
+            if "new-line character" not in str(error):  # a line end of old, which Arrow knows
+                raise ValueError(f"{path} has {told_csv_error(error)}.") from error
 
 
 def stream_csv(

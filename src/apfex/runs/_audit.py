@@ -28,6 +28,7 @@ from apfex.runs._columns import (
     read_groups,
     read_weight,
     warn_of_many_levels,
+    without_bins,
 )
 from apfex.runs._folder import (
     AUDIT,
@@ -286,7 +287,8 @@ def _read(table: Table, settings: AuditFileSettings) -> tuple[Inputs, Groups | N
     from apfex.metrics import Inputs
 
     columns, sensitive, control = named_columns(table, settings)
-    frame = table.read(list(dict.fromkeys([*columns.values(), *sensitive, *control])))
+    codes = without_bins([*sensitive, *control], settings.bins)
+    frame = table.read(list(dict.fromkeys([*columns.values(), *sensitive, *control])), codes=codes)
     outcomes = {name: frame[columns[name]] for name in ("prediction", "label") if name in columns}
     decided, label, score = read_decisions(
         outcomes, settings.positive, settings.threshold, settings.positive_prediction

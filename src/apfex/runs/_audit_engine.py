@@ -27,6 +27,7 @@ from apfex.runs._columns import (
     in_bins,
     read_groups,
     warn_of_many_levels,
+    without_bins,
 )
 from apfex.runs._labels import MISSING, Outcome, read_decisions, read_reached
 from apfex.runs._settings import AuditFileSettings, spelled
@@ -153,7 +154,9 @@ def open_for_engine(
     if is_for_engine(source) or is_plain:
         return OpenedTable(open_engine_table(source, settings.table), None)
     table = open_table(source, encoding, sheet)
-    opened = open_engine_table(table.read_arrow(), settings.table)
+    _, sensitive, control = named_columns(table, settings)
+    codes = without_bins([*sensitive, *control], settings.bins)
+    opened = open_engine_table(table.read_arrow(codes), settings.table)
     return OpenedTable(replace(opened, name=table.name), table.identity())
 
 

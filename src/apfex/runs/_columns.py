@@ -214,6 +214,11 @@ def check_bins(bins: Mapping[str, Sequence[float]], columns: Sequence[str]) -> N
         )
 
 
+def without_bins(columns: Sequence[str], bins: Mapping[str, Any] | None) -> list[str]:
+    """Columns whose very values are groups, each once."""
+    return [name for name in dict.fromkeys(columns) if name not in (bins or {})]
+
+
 def group_columns(groups: Groups) -> dict[str, pd.Index]:
     """The sensitive columns that rows in groups have: what a classifier takes at ``predict``."""
     cells = zip(groups.attributes, groups.levels, groups.cells[groups.codes].T, strict=True)

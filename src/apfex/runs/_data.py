@@ -20,6 +20,7 @@ from apfex.runs._columns import (
     make_features,
     read_groups,
     read_weight,
+    without_bins,
 )
 from apfex.runs._data_checks import Leak, Proxy, find_identifiers, find_leaks, find_proxies
 from apfex.runs._dates import is_unclear_date
@@ -317,7 +318,8 @@ def _read_table(table: Table, settings: ExploreSettings) -> tuple[LabelledRows, 
     if not features:
         raise RunError(f"{table.name} has no column left for the model to decide by.")
     check_usable(table, features)
-    frame = table.read(list(dict.fromkeys([*features, *sensitive, *columns.values()])))
+    wanted = list(dict.fromkeys([*features, *sensitive, *columns.values()]))
+    frame = table.read(wanted, codes=without_bins(sensitive, settings.bins))
     outcome = read_outcomes({"label": frame[columns["label"]]}, settings.positive)[0]
     labelled = np.flatnonzero(outcome.codes != MISSING)
     frame = frame.iloc[labelled].reset_index(drop=True)

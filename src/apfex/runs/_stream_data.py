@@ -16,7 +16,7 @@ import numpy as np
 from apfex.files import unpacked_size
 from apfex.memory import usable_memory
 from apfex.plain import printable
-from apfex.runs._columns import GroupCounts
+from apfex.runs._columns import GroupCounts, without_bins
 from apfex.runs._data import RunData, classes_of, favorable_of
 from apfex.runs._data_checks import find_identifiers, find_leaks, find_proxies
 from apfex.runs._dates import is_unclear_date
@@ -154,7 +154,7 @@ def read_streamed(settings: ExploreSettings, stored: Path | None = None) -> Stre
         raise RunError(said, found=settings.sheet)
     try:
         with told_as_run_errors():
-            stream = open_files(source, check_encoding(settings.encoding))
+            stream = open_files(source, check_encoding(settings.encoding), _codes(settings))
     except (OSError, TypeError) as error:
         raise RunError(str(error)) from error
     prepared = PreparedStream(stream, settings)
@@ -181,6 +181,13 @@ def read_streamed(settings: ExploreSettings, stored: Path | None = None) -> Stre
         **_found(prepared, settings),
     )
     return StreamedData(prepared, settings.seed, about, share)
+
+
+def _codes(settings: ExploreSettings) -> list[str]:
+    """Sensitive columns without bins, as they are named before the columns of files are known."""
+    given = [settings.sensitive] if isinstance(settings.sensitive, str) else settings.sensitive
+    names = [name for one in given for name in (one, *map(str.strip, str(one).split(",")))]
+    return without_bins(names, settings.bins)
 
 
 def _name(source: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from apfex import files
-from apfex.files import NO_VALUE, Dialect, EncodingError, csv_options, reading_csv
+from apfex.files import NO_VALUE, Dialect, EncodingError, as_codes, csv_options, reading_csv
 from apfex.sources._errors import RunError, hint
 
 if TYPE_CHECKING:
@@ -34,16 +34,18 @@ def read_csv(
     dialect: Dialect,
     columns: Sequence[str],
     text: Collection[str] = (),
+    codes: Collection[str] = (),
 ) -> pa.Table:
     """Some columns; those in ``text`` are text whatever they hold.
 
-    Types are those that all values of a column have. A row with more or fewer cells than the
-    header is an error: an unquoted separator would move values into the wrong column.
+    Those in ``codes`` are text where numbers would make one value of two spellings. Other types
+    are those that all values of a column have. A row with more or fewer cells than the header is
+    an error: an unquoted separator would move values into the wrong column.
     """
     import pyarrow as pa
 
     check_quotes(path, dialect)
-    types = {name: pa.string() for name in columns if name in text}
+    types = {name: pa.string() for name in columns if name in text or name in codes}
     with told_as_run_errors():
         table = _parse_csv(path, dialect, columns, types)
         dates = {f.name: pa.string() for f in table.schema if pa.types.is_temporal(f.type)}
@@ -51,6 +53,9 @@ def read_csv(
             table = _parse_csv(path, dialect, columns, types | dates)
         if any(pa.types.is_binary(field.type) for field in table.schema):
             raise EncodingError(path, dialect.encoding, "cp1252")
+    for name in codes:
+        place = columns.index(name)
+        table = table.set_column(place, name, as_codes(table[name], dialect.decimal))
     return table
 
 

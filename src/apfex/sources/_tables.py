@@ -101,10 +101,16 @@ class Table:
             )
         return found
 
-    def read(self, columns: Sequence[str] | None = None, text: Collection[str] = ()) -> Any:
+    def read(
+        self,
+        columns: Sequence[str] | None = None,
+        text: Collection[str] = (),
+        codes: Collection[str] = (),
+    ) -> Any:
         """A pandas frame of some columns, or of all; those in ``text`` as text whatever they hold.
 
-        Rows are numbered from 0.
+        Those in ``codes`` are text where CSV spells one number in two ways, as 01 and 1. Rows are
+        numbered from 0.
         """
         wanted = list(self.columns if columns is None else columns)
         if not self.dialect:
@@ -112,13 +118,13 @@ class Table:
                 check_single(stored_schema(self), wanted, self.name)
             except ValueError as error:
                 raise RunError(str(error)) from error
-        rows = self._read(wanted, text)
+        rows = self._read(wanted, text, codes)
         with _reading(self.path or self.name):
             return to_pandas(rows, text)
 
-    def read_arrow(self) -> pa.Table:
-        """All columns with their types."""
-        return self._read(self.columns)
+    def read_arrow(self, codes: Collection[str] = ()) -> pa.Table:
+        """All columns with their types; ``codes`` as for :meth:`read`."""
+        return self._read(self.columns, codes=codes)
 
     def identity(self) -> dict[str, str | None]:
         """What a record says of it: ``name``, ``path`` and ``sha256``."""
@@ -135,12 +141,14 @@ class Table:
         with self.path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
-    def _read(self, columns: Sequence[str], text: Collection[str] = ()) -> pa.Table:
+    def _read(
+        self, columns: Sequence[str], text: Collection[str] = (), codes: Collection[str] = ()
+    ) -> pa.Table:
         if self.rows is not None:
             table = self.rows.select(list(columns))
         elif self.dialect:
             assert self.path is not None
-            table = read_csv(self.path, self.dialect, columns, text)
+            table = read_csv(self.path, self.dialect, columns, text, codes)
         else:
             assert self.path is not None
             table = _read_stored(self.path, self.format, columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,9 @@ from apfex.files import (
     kinds_in_words,
     read_dialect,
     stream_csv,
+    to_values,
     typed_cells,
+    typed_codes,
 )
 from apfex.streams._stream import Stream, frame_of
 
@@ -23,14 +25,21 @@ if TYPE_CHECKING:
 
 _BLOCK = 2**20
 """Bytes of a file that are parsed at a time."""
+_MOST_WORDS = 1_000_000
+"""Different cells of a column that are kept to compare their spellings; groups are fewer."""
 
 
-def open_csv_files(paths: Sequence[Path], name: str, encoding: str | None = None) -> Stream:
-    """Open CSV files that agree in their columns, and in what these hold."""
+def open_csv_files(
+    paths: Sequence[Path], name: str, encoding: str | None = None, codes: Collection[str] = ()
+) -> Stream:
+    """Open CSV files that agree in their columns, and in what these hold.
+
+    ``codes`` are columns that are text where two spellings would become one number.
+    """
     import pyarrow as pa
 
     dialects = [_read_dialect(path, encoding) for path in paths]
-    schema = _find_schema(paths, dialects)
+    schema = _find_schema(paths, dialects, codes)
 
     def read(columns: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         del rows  # blocks are of so many bytes
@@ -59,7 +68,9 @@ def _read_cells(path: Path, dialect: Dialect, columns: Sequence[str]) -> Iterato
         yield pa.Table.from_batches([batch])
 
 
-def _find_schema(paths: Sequence[Path], dialects: Sequence[Dialect]) -> pa.Schema:
+def _find_schema(
+    paths: Sequence[Path], dialects: Sequence[Dialect], codes: Collection[str]
+) -> pa.Schema:
     """The type of each column in all files, which must agree in their columns and these types.
 
     Whole numbers in one file and others in another are numbers, as are whole numbers of which some
@@ -70,6 +81,7 @@ def _find_schema(paths: Sequence[Path], dialects: Sequence[Dialect]) -> pa.Schem
     first = dialects[0].columns
     types: dict[str, tuple[pa.DataType, Path]] = {}
     with_gaps: set[str] = set()
+    words: dict[str, dict[str, None]] = {name: {} for name in first if name in codes}
     for path, dialect in zip(paths, dialects, strict=True):
         if set(dialect.columns) != set(first):
             lacking = [name for name in first if name not in dialect.columns]
@@ -83,6 +95,10 @@ def _find_schema(paths: Sequence[Path], dialects: Sequence[Dialect]) -> pa.Schem
         own = CellTypes(dialect.columns, dialect.decimal)
         for cells in _read_cells(path, dialect, dialect.columns):
             own.see(cells)
+            for name, seen in words.items():
+                if len(seen) <= _MOST_WORDS:
+                    known = to_values(cells[name], None).unique().drop_null()
+                    seen.update(dict.fromkeys(known.to_pylist()))
         with_gaps |= own.with_gaps
         for field in own.schema():
             known, where = types.setdefault(field.name, (field.type, path))
@@ -95,6 +111,9 @@ def _find_schema(paths: Sequence[Path], dialects: Sequence[Dialect]) -> pa.Schem
                     "leave one out."
                 )
             types[field.name] = (both, path if pa.types.is_null(known) else where)
+    for name, seen in words.items():
+        if pa.types.is_string(typed_codes(seen, dialects[0].decimal).type):
+            types[name] = (pa.string(), paths[0])
     return pa.schema(
         [
             (name, pa.float64() if pa.types.is_integer(one) and name in with_gaps else one)

@@ -75,10 +75,11 @@ def is_path(source: Any) -> bool:
     return is_list and all(isinstance(one, str | os.PathLike) for one in source)
 
 
-def open_files(source: Any, encoding: str | None = None) -> Stream:
+def open_files(source: Any, encoding: str | None = None, codes: Collection[str] = ()) -> Stream:
     """Open Parquet, Arrow or CSV files: a path, a folder, a pattern, or a list of paths.
 
-    ``encoding`` is that of CSV files; by default what their marks say, or UTF-8.
+    ``encoding`` is that of CSV files; by default what their marks say, or UTF-8. ``codes`` are
+    columns that are text where CSV spells one number in two ways, as 01 and 1.
     """
     import pyarrow as pa
     import pyarrow.dataset as ds
@@ -87,7 +88,7 @@ def open_files(source: Any, encoding: str | None = None) -> Stream:
     form = _format_of(paths)
     name = str(source) if len(paths) != 1 else str(paths[0])
     if form == "csv":
-        return open_csv_files(paths, name, encoding)
+        return open_csv_files(paths, name, encoding, codes)
     partitions = {}
     try:
         if isinstance(source, str | os.PathLike) and paths != [Path(source).expanduser()]:

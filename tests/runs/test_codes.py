@@ -1,0 +1,92 @@
+"""Codes such as 01 and 1 are two groups, whoever reads them and whichever rows are chosen."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from apfex import explore
+from apfex.auditing import audit_table
+from apfex.groups import UnseenGroupWarning
+from apfex.runs import audit_file
+
+PAIRS = [
+    ("250.0", "250.00"),
+    ("1.1", "1.10"),
+    ("01", "1"),
+    ("12345678901234567890", "12345678901234567891"),
+    ("9007199254740993", "9007199254740992", "1.5"),
+    ("0x10", "16"),
+]
+
+
+def written(folder, codes, separator=","):
+    """Rows with codes in turn; the column "first" says which rows have the first."""
+    rng = np.random.default_rng(0)
+    lines = [["code", "first", "x", "y"]]
+    for place in range(60 * len(codes)):
+        code, x = codes[place % len(codes)], rng.random()
+        lines.append([code, str(code == codes[0]), f"{x:.3f}", str(int(x > 0.5))])
+    path = folder / "t.csv"
+    path.write_text("\n".join(separator.join(line) for line in lines) + "\n")
+    return path
+
+
+def groups_of(path, **more):
+    """Groups by all who read a CSV file."""
+    asked = {"prediction": "y", "sensitive": "code", **more}
+    everyone = {"first": ["True", "False"]}
+    return [
+        sorted(found.groups["group"])
+        for found in (
+            audit_file(path, **asked).audit,
+            audit_file(path, **asked, where=everyone).audit,
+            audit_table(path, **asked),
+        )
+    ]
+
+
+@pytest.mark.parametrize("codes", PAIRS)
+def test_two_spellings_of_one_number_are_two_groups(tmp_path, codes):
+    path = written(tmp_path, codes)
+    wanted = sorted(f"code={code}" for code in codes)
+    assert groups_of(path) == [wanted] * 3
+    chosen = audit_table(path, prediction="y", sensitive="code", where={"first": "True"})
+    assert list(chosen.groups["group"]) == [f"code={codes[0]}"]
+
+
+def test_other_numbers_stay_numbers(tmp_path):
+    path = written(tmp_path, ["01", "2", " 2", "10"])
+    assert groups_of(path) == [["code=1", "code=10", "code=2"]] * 3
+
+
+def test_bins_take_numbers_however_they_are_spelled(tmp_path):
+    path = written(tmp_path, ["01", "1", "2.0", "3"])
+    found = audit_file(path, prediction="y", sensitive="code", bins={"code": [1.5, 2.5]})
+    assert len(found.audit.groups) == 3
+
+
+def test_a_decimal_comma_is_no_other_spelling_of_text(tmp_path):
+    path = written(tmp_path, ["1,1", "1,10", "2,5"], ";")
+    found = audit_file(path, prediction="y", sensitive="code").audit
+    assert sorted(found.groups["group"]) == ["code='1,1'", "code='1,10'", "code='2,5'"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_models_and_new_rows_have_the_same_groups(tmp_path, stream):
+    path = written(tmp_path, ["01", "1", "2"])
+    asked = {"label": "y", "sensitive": "code", "drop": "first", "model": "linear", "points": 2}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = explore(path, **asked, group_thresholds=True, stream=stream)
+    wanted = {"code=01", "code=1", "code=2"}
+    groups = run.classifier.fitted_.groups
+    assert groups is not None
+    assert set(groups.names) == wanted
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnseenGroupWarning)
+        assert len(run.predict(path)) == 180
+    new = tmp_path / "new.csv"
+    new.write_text("code,x\n001,0.2\n")
+    with pytest.warns(UnseenGroupWarning, match="001"):
+        run.predict(new)
