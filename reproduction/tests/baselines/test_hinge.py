@@ -69,4 +69,5 @@ def test_a_start_elsewhere_ends_at_the_same_point(n, d, scale, seed):
     cold = minimise_hinges(A, signs, weights, 1e-2, tolerance=1e-7)
     warm = minimise_hinges(A, signs, weights, 1e-2, tolerance=1e-7, start=rng.normal(size=d))
     assert warm.value == pytest.approx(cold.value, abs=2e-7)
-    np.testing.assert_allclose(warm.z, cold.z, atol=1e-3)
+    # each is within sqrt(tolerance / ridge) of the minimiser, as the ridge bends the objective
+    np.testing.assert_allclose(warm.z, cold.z, atol=2 * (1e-7 / 1e-2) ** 0.5)

@@ -93,7 +93,8 @@ def pairs_that_matter(
     >>> from apfex.groups import make_groups
     >>> a, b, c = np.random.default_rng(0).integers(0, 2, (3, 4000))
     >>> crossing = make_groups({"a": a, "b": b, "c": c})
-    >>> labels = CellLabels.of(np.bincount(crossing.codes * 2 + (a ^ b)).reshape(-1, 2))
+    >>> counts = np.bincount(crossing.codes * 2 + (a ^ b), minlength=2 * len(crossing))
+    >>> labels = CellLabels.of(counts.reshape(-1, 2))
     >>> pairs_that_matter(crossing, labels, 32)
     [('a', 'b')]
     """
