@@ -457,6 +457,12 @@ def test_a_condition_on_what_is_text_in_one_file_names_both(tmp_path):
         where_of(opened, lambda t: t.age > 17)
 
 
+@pytest.mark.parametrize("source", ["", [""], ["a.parquet", ""]])
+def test_an_empty_path_is_not_the_current_folder(source):
+    with pytest.raises(ValueError, match="source must be a path, got an empty"):
+        open_engine_table(source)
+
+
 @pytest.fixture
 def alike(tmp_path):
     """A maker of tables with columns SEX, sex and sex_1, and one that both are no part of."""

@@ -214,8 +214,9 @@ def open_engine_table(source: Any, table: str | None = None) -> EngineTable:
             check_path("source", source)
             opened = _open_path(local_path(os.fspath(source)), table)
         elif _is_list_of_paths(source):
-            texts = [local_path(os.fspath(one)) for one in source]
-            opened = _open_files(texts)
+            for one in source:
+                check_path("source", one)
+            opened = _open_files([local_path(os.fspath(one)) for one in source])
         elif isinstance(source, ibis.Table):
             backend = ibis.get_backend(source)
             alike = alike_names(source.columns, str(backend.name))
