@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import shutil
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -83,3 +84,16 @@ def test_a_summary_that_no_file_can_be_stops_before_anything_is_written(apfex, d
     command = ["audit", decisions, *OPTIONS, "--sensitive", "sex", "--markdown", tmp_path]
     assert apfex(*command, "--out", tmp_path / "run").code == 2
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["decisions.txt", "link.md", "other.CSV"])
+def test_a_summary_is_never_added_to_a_table(apfex, decisions, tmp_path, name):
+    """Neither to the audited one, whatever it is called, nor to another."""
+    table = shutil.copy(decisions, tmp_path / "decisions.txt")
+    (tmp_path / "link.md").symlink_to(table)
+    shutil.copy(decisions, tmp_path / "other.CSV")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    said = apfex("audit", table, *OPTIONS, "--sensitive", "sex", "--markdown", tmp_path / name)
+    assert said.code == 2
+    assert f"--markdown {tmp_path / name} cannot be written: a summary would be added" in said.err
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -112,7 +112,7 @@ def test_anything_else_is_refused(text):
         ("dp_gap.lower > 5", "from 0 to below 1, .* 5 points are 0.05"),
         ("dp_gap > 12.5", "12.5 points are 0.125"),
         ("dp_gap > 1e400", "5 points are 0.05"),
-        ("any_gap[sex].upper >= 1", "1 point is 0.01"),
+        ("any_gap[sex].upper > 1", "1 point is 0.01"),
         *((f"dp_gap.p_value {sign} 1", "from 0 to below 1") for sign in (">", "<", "<=")),
         ("dp_gap >= 0", "always holds"),
         ("dp_gap.p_adjusted < 0", "never holds"),
@@ -121,6 +121,18 @@ def test_anything_else_is_refused(text):
 def test_a_rule_that_holds_always_or_never_is_refused(text, words):
     with pytest.raises(RunError, match=f"fail_on '.*{words}"):
         read_rule(text)
+
+
+def test_a_grouping_is_called_as_its_columns_are():
+    """Names may begin with a blank; blanks within the brackets are otherwise no part of them."""
+    groups = np.repeat(["a", "b"], 200)
+    even, uneven = np.tile([0, 1], 200), np.repeat([0, 1], 200)
+    people = {" s": groups, "s": np.tile(["a", "a", "b", "b"], 100)}
+    found = audit(None, uneven, sensitive_features=people, criteria="dp")
+    for rule, hit in (("dp_gap[ s] > 0.9", True), ("dp_gap[s] > 0.9", False)):
+        assert check_gates(found, rule)[0].hit == hit
+    alone = audit(None, even, sensitive_features={" s": groups, "t": groups}, criteria="dp")
+    assert not check_gates(alone, ["dp_gap[ s] >= 1", "dp_gap[  t ] > 5E-1"])[1].hit
 
 
 @settings(deadline=None)

@@ -130,7 +130,7 @@ def audit(
     rules = [read_rule(text) for text in fail_on or ()]
     folder = None if out is None else free_folder(out)
     if markdown is not None:
-        _check_summary(markdown)
+        _check_summary(markdown, file)
     screen.aside(f"Reading {printable(without_secrets(file))} ...")
     run = audit_file(file, **given)
     checked = check_gates(run.audit, rules, allow_not_estimable=allow_not_estimable)
@@ -156,8 +156,14 @@ def audit(
         raise typer.Exit(1)
 
 
-def _check_summary(file: Path) -> None:
-    """Refuse what no file can be, before anything is read."""
+def _check_summary(file: Path, audited: str) -> None:
+    """Refuse what no file can be, or what is a table, before anything is read."""
+    from apfex.sources import ENDINGS
+
+    tables = tuple(ending for ending in ENDINGS if ending != ".txt")  # which text may have, too
+    is_table = file.exists() and file.resolve().name.lower().endswith(tables)
+    if is_table or (file.is_file() and Path(audited).is_file() and file.samefile(audited)):
+        raise _unwritten(file, "a summary would be added to the rows of a table")
     if file.is_dir():
         raise _unwritten(file, os.strerror(errno.EISDIR))
     if not file.parent.is_dir():

@@ -39,7 +39,7 @@ _RULE = re.compile(
     r"(\[(?P<by>.+)\]\s*)?"
     r"(\.\s*(?P<column>\w+)\s*)?"
     r"(?P<sign>>=|<=|>|<)\s*"
-    r"(?P<bound>\d*\.?\d+(e-?\d+)?)"
+    r"(?P<bound>\d*\.?\d+([eE][+-]?\d+)?)"
 )
 _NOT_ESTIMABLE = "not estimable"
 
@@ -61,7 +61,7 @@ class GateRule:
         """Refuse a bound that every gap would pass, or none."""
         if self.verdict is not None:
             return
-        if not 0 <= self.bound < 1:
+        if not (0 <= self.bound < 1 or (self.bound == 1 and self.sign == ">=")):
             points = self.bound if 1 <= self.bound <= 100 else 5
             are = "point is" if points == 1 else "points are"
             raise RunError(
@@ -82,6 +82,8 @@ class GateRule:
         wanted = {"criterion": None if self.criterion == "any" else self.criterion, "by": self.by}
         for column, value in wanted.items():
             known = gaps[column].unique().tolist()
+            if value is not None and value not in known and value.strip() in known:
+                value = value.strip()  # names may begin or end with blanks, and come first
             if value is not None and value not in known:
                 word = "criterion" if column == "criterion" else "grouping"
                 said = f"{hint('fail_on')} '{self.text}': the {word} '{value}' is not audited"
@@ -262,8 +264,8 @@ def read_rule(text: str) -> GateRule:
         said = f"{hint('fail_on')} '{text}': there is no {column}"
         raise unknown(column, _COLUMNS, said, there="known are")
     criterion = criterion if criterion == "any" else read_criteria(criterion)[0]
-    by = None if match["by"] is None else match["by"].strip()
-    return GateRule(text.strip(), criterion, by, column, match["sign"], float(match["bound"]))
+    sign, bound = match["sign"], float(match["bound"])
+    return GateRule(text.strip(), criterion, match["by"], column, sign, bound)
 
 
 def _correct(audit: Audit, rules: Sequence[GateRule]) -> Corrected:
