@@ -155,6 +155,15 @@ def test_two_groups_never_have_one_name(levels, words):
         make_groups(pd.Series(np.asarray(levels, dtype=object), name="code"))
 
 
+@pytest.mark.parametrize("levels", [[True, 1, 0], ["a", False, 0.0], [1, np.True_, None]])
+def test_a_truth_value_is_no_number(levels):
+    truth, number = ("False", "0.0") if "a" in levels else ("True", "1")
+    column = pd.Series(levels, dtype=object, name="code")
+    with pytest.raises(ValueError, match=f"as text, got {truth} and {number} in 'code'; write"):
+        make_groups(column)
+    assert len(make_groups(column.astype(str))) == 3
+
+
 def test_levels_that_are_shown_apart_stay():
     assert len(make_groups([1, "1.0", "01", False, "<missing>", " 1", "'1'"])) == 7
 

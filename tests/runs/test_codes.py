@@ -17,6 +17,10 @@ PAIRS = [
     ("12345678901234567890", "12345678901234567891"),
     ("9007199254740993", "9007199254740992", "1.5"),
     ("0x10", "16"),
+    ("1", "1.0"),
+    ("True", "1", "False", "0"),
+    ("True", "true"),
+    *[(code, "2") for code in ("01", "1.50", "+5", "1e3", ".5", "-0")],
 ]
 
 
@@ -47,7 +51,7 @@ def groups_of(path, **more):
 
 
 @pytest.mark.parametrize("codes", PAIRS)
-def test_two_spellings_of_one_number_are_two_groups(tmp_path, codes):
+def test_a_code_is_the_group_that_is_written(tmp_path, codes):
     path = written(tmp_path, codes)
     wanted = sorted(f"code={code}" for code in codes)
     assert groups_of(path) == [wanted] * 3
@@ -56,8 +60,51 @@ def test_two_spellings_of_one_number_are_two_groups(tmp_path, codes):
 
 
 def test_other_numbers_stay_numbers(tmp_path):
-    path = written(tmp_path, ["01", "2", " 2", "10"])
+    path = written(tmp_path, ["1", "2", " 2", "10"])
     assert groups_of(path) == [["code=1", "code=10", "code=2"]] * 3
+    path = written(tmp_path, ["1", "-3", "2.5", "0.5"])
+    assert groups_of(path) == [["code=-3", "code=0.5", "code=1", "code=2.5"]] * 3
+    path = written(tmp_path, ["1.0", "2.0"])
+    assert groups_of(path) == [["code=1", "code=2"]] * 3
+    path = written(tmp_path, ["True", "0"])
+    assert groups_of(path) == [["code=False", "code=True"]] * 3
+
+
+def test_a_decimal_comma_is_usual_where_it_is_found(tmp_path):
+    path = written(tmp_path, ["1.1", "2.5"], ";")
+    path.write_text(path.read_text().replace(".", ","))
+    found = audit_file(path, prediction="y", sensitive="code").audit
+    assert sorted(found.groups["group"]) == ["code=1.1", "code=2.5"]
+
+
+@pytest.mark.parametrize("role", ["sensitive", "control"])
+def test_where_chooses_a_code_as_it_is_written(tmp_path, role):
+    codes = ["01", "1", "2"]
+    path = written(tmp_path, codes)
+    others = {"sensitive": "code"} if role == "sensitive" else {"sensitive": "x", "control": "code"}
+    asked = {"prediction": "y", **others, "criteria": "dp"}
+
+    def rows(audit):
+        return audit.groups["count"].sum()
+
+    for wanted, groups in {("01", "2"): 120, ("1", 2): 120, (1, "2", "01"): 180}.items():
+        where = {"code": wanted}
+        assert rows(audit_file(path, **asked, where=where).audit) == groups
+        assert rows(audit_table(path, **asked, where=where)) == groups
+
+
+def test_where_takes_numbers_however_they_are_written(tmp_path):
+    asked = {"prediction": "y", "sensitive": "code"}
+    for wanted in ("01", "1.0", 1):
+        path = written(tmp_path, ["1", "2"])
+        found = audit_table(path, **asked, where={"code": wanted})
+        assert list(found.groups["group"]) == ["code=1"]
+    path = written(tmp_path, ["01", "1", "2"])
+    binned = {"where": {"code": [1, 2]}, "bins": {"code": [1.5]}}
+    found = audit_file(path, **asked, **binned).audit
+    assert sorted(found.groups["count"]) == [60, 120]
+    found = audit_table(path, prediction="y", sensitive="first", where={"code": 1})
+    assert found.groups["count"].sum() == 120
 
 
 def test_bins_take_numbers_however_they_are_spelled(tmp_path):

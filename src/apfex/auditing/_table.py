@@ -121,7 +121,8 @@ def audit_table(
     with closing(open_engine_table(table, name)) as opened:
         roles = _roles(opened, {**given, "threshold": threshold}, sensitive, control)
         roles = replace(roles, moments=moments_of(measures, roles))
-        query = TableQuery.of(replace(opened, table=where_of(opened, where)), roles)
+        chosen = where_of(opened, where, [*sensitive, *control])
+        query = TableQuery.of(replace(opened, table=chosen), roles)
         tally = query.tally()
         if where is not None and not len(tally.repeats.rows):
             raise no_match(opened, where)

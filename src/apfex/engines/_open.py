@@ -166,19 +166,28 @@ class EngineTable:
     def codes(self, name: str, column: Any) -> list[Any]:
         """As :meth:`values`, of a column that rows are grouped by.
 
-        What it holds is decided once, on all rows of the file, whichever are chosen: it is text
-        where numbers would make one group of two spellings, such as 01 and 1.
+        What it holds is decided once, on all rows of all files, whichever are chosen; see
+        :func:`~apfex.files.typed_codes`.
         """
         if self.format != "csv":
             return column.to_pylist()
+        known = self._decided(name, column if self.every is self.table else None)
+        return [known.get(value, value) for value in column.to_pylist()]
+
+    def is_text(self, name: str) -> bool:
+        """Whether a column of CSV would be grouped by as text."""
+        return any(isinstance(value, str) for value in self._decided(name).values())
+
+    def _decided(self, name: str, column: Any = None) -> dict[str, Any]:
+        """What each cell of a column of CSV is; ``column`` has all of them, if it is given."""
         if name not in self.decided:
-            cells = self.every.select(name).distinct().limit(_MOST_CODES + 1)
-            words = column.unique() if self.every is self.table else self.fetch(cells)[name]
-            words = words.drop_null().to_pylist()
+            if column is None:
+                cells = self.every.select(name).distinct().limit(_MOST_CODES + 1)
+                column = self.fetch(cells)[name]
+            words = column.unique().drop_null().to_pylist()
             typed = typed_codes(words).to_pylist() if len(words) <= _MOST_CODES else words
             self.decided[name] = dict(zip(words, typed, strict=True))
-        known = self.decided[name]
-        return [known.get(value, value) for value in column.to_pylist()]
+        return self.decided[name]
 
 
 def is_for_engine(source: Any) -> bool:

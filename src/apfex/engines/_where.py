@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from apfex.engines._open import EngineTable
@@ -14,7 +14,7 @@ _EXACT = 2**53  # whole numbers below are floats, too
 _SHOWN = 8
 
 
-def where_of(source: EngineTable, where: Any) -> Any:
+def where_of(source: EngineTable, where: Any, grouped: Collection[str] = ()) -> Any:
     """The rows for which a condition holds, as a table of Ibis.
 
     Parameters
@@ -23,6 +23,9 @@ def where_of(source: EngineTable, where: Any) -> Any:
     where : mapping, callable, expression of Ibis or None
         A mapping from a column to its value, or to several; None or NaN is a missing value. Text is
         read as what the column holds, and a number as one where all cells of CSV are numbers.
+    grouped : names
+        Columns that rows are grouped by, without bins: where such a column of CSV is text, as of
+        the codes 01 and 1, a value is the cell that has it word for word.
     """
     table = source.table
     if where is None:
@@ -30,7 +33,7 @@ def where_of(source: EngineTable, where: Any) -> Any:
     if isinstance(where, Mapping):
         source.check_files([source.column(name, "where") for name in where])
         for name, wanted in where.items():
-            table = table.filter(_is_one_of(source, table[name], wanted))
+            table = table.filter(_is_one_of(source, table[name], wanted, name in grouped))
         return table
     import ibis
 
@@ -114,7 +117,7 @@ def _values(source: EngineTable, name: str) -> str:
     return f"{said} and more" if len(found) > _SHOWN else said
 
 
-def _is_one_of(source: EngineTable, column: Any, wanted: Any) -> Any:
+def _is_one_of(source: EngineTable, column: Any, wanted: Any, grouped: bool) -> Any:
     wanted = wanted.tolist() if hasattr(wanted, "tolist") else wanted  # an array or a series
     several = (
         list(wanted) if isinstance(wanted, list | tuple | set | frozenset | range) else [wanted]
@@ -123,18 +126,19 @@ def _is_one_of(source: EngineTable, column: Any, wanted: Any) -> Any:
         raise ValueError(f"where must name at least one value of {column.get_name()}, got none.")
     found = None
     for value in several:
-        one = _is_value(source, column, value)
+        one = _is_value(source, column, value, grouped)
         found = one if found is None else found | one
     return found
 
 
-def _is_value(source: EngineTable, column: Any, value: Any) -> Any:
+def _is_value(source: EngineTable, column: Any, value: Any, grouped: bool) -> Any:
     from ibis import IbisError
 
     if value is None or (isinstance(value, float) and value != value):
         return source.lacks(column).ifelse(1, 0) == 1  # else DuckDB skips files by their extremes
     number = _number(value) if source.format == "csv" else None
-    if number is not None and _holds_numbers(source, column):
+    is_code = grouped and number is not None and source.is_text(column.get_name())
+    if number is not None and not is_code and _holds_numbers(source, column):
         return number_of(column) == number  # 5 is also written 05 and 5.0
     name, kind = column.get_name(), column.type()
     try:

@@ -1,14 +1,18 @@
-"""Columns of CSV that rows are grouped by: codes such as 01 and 1 stay two groups."""
+"""Columns of CSV that rows are grouped by: codes such as 01 stay what they are."""
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_WHOLE = re.compile("0|-?[1-9][0-9]*")
+"""Whole numbers as Python writes them, however long."""
 
 
 def typed_words(words: Iterable[str], decimal: str = ".") -> pa.Array:
@@ -41,27 +45,37 @@ def typed_words(words: Iterable[str], decimal: str = ".") -> pa.Array:
 
 
 def typed_codes(words: Iterable[str], decimal: str = ".") -> pa.Array:
-    """As :func:`typed_words`, but text where two spellings would become one number.
+    """As :func:`typed_words`, but text where a cell may be a code, and no number or truth value.
 
+    Such are numbers in another spelling than their usual one, and two spellings of one value.
     Blanks around a number are no spelling of its own.
 
     Examples
     --------
-    >>> typed_codes(["1", "02"]).to_pylist(), typed_codes(["1", "01"]).to_pylist()
-    ([1, 2], ['1', '01'])
+    >>> typed_codes(["1", "2.5"]).to_pylist(), typed_codes(["01", "2"]).to_pylist()
+    ([1.0, 2.5], ['01', '2'])
+    >>> typed_codes(["True", "0"]).to_pylist(), typed_codes(["True", "1"]).to_pylist()
+    ([True, False], ['True', '1'])
     """
     import pyarrow as pa
 
     texts = list(words)
     typed = typed_words(texts, decimal)
-    if not (pa.types.is_integer(typed.type) or pa.types.is_floating(typed.type)):
+    if pa.types.is_string(typed.type):
         return typed
     spelled: dict[Any, str] = {}
     for text, value in zip(texts, typed.to_pylist(), strict=True):
         own = text.strip(" \t")
-        if spelled.setdefault(value, own) != own:
+        if not _is_usual(own, value, decimal) or spelled.setdefault(value, own) != own:
             return pa.array(texts, pa.string())
     return typed
+
+
+def _is_usual(text: str, value: bool | float, decimal: str) -> bool:
+    """Whether Python writes a number so: 1, -3 or 2.5, but not 01, 1.50, +5, 1e3 or .5."""
+    if isinstance(value, bool) or _WHOLE.fullmatch(text):
+        return True
+    return isinstance(value, float) and repr(value).replace(".", decimal) == text
 
 
 def as_codes(cells: pa.ChunkedArray, decimal: str = ".") -> pa.ChunkedArray:

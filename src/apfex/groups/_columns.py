@@ -128,14 +128,37 @@ def check_levels(name: str, levels: pd.Index, argument: str) -> None:
         text = text_of(level)
         shown = MISSING if text is None else text
         if shown in seen:
-            alike, remedy = f"{seen[shown]!r} and {level!r}", "write them alike, as by astype(str)"
             if text is None:
                 alike, remedy = f"{shown!r} beside missing values", "give one of them another name"
-            raise ValueError(
-                f"{argument} must have levels that differ as text, got {alike} in {name!r}; "
-                f"{remedy}."
-            )
+                raise _alike(argument, alike, name, remedy)
+            raise _alike(argument, f"{seen[shown]!r} and {level!r}", name)
         seen[shown] = level
+
+
+def check_truths(name: str, column: pd.Series, argument: str) -> None:
+    """Refuse True beside 1, and False beside 0: pandas would take them for one level."""
+    kinds = set(map(type, column)) if column.dtype == object else set()
+    if not any(map(_is_truth, kinds)) or all(map(_is_truth, kinds)):
+        return
+    truths, others = {}, {}
+    for value in column:
+        found = truths if _is_truth(type(value)) else others
+        found.setdefault(value, value)
+    for value, truth in truths.items():
+        if value in others:
+            raise _alike(argument, f"{bool(truth)} and {others[value]!r}", name)
+
+
+def _is_truth(kind: type) -> bool:
+    return issubclass(kind, bool | np.bool_)
+
+
+def _alike(
+    argument: str, alike: str, name: str, remedy: str = "write them alike, as by astype(str)"
+) -> ValueError:
+    return ValueError(
+        f"{argument} must have levels that differ as text, got {alike} in {name!r}; {remedy}."
+    )
 
 
 def level_codes(column: pd.Series, levels: pd.Index) -> np.ndarray:

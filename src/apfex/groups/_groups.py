@@ -14,6 +14,7 @@ from torch import Tensor
 from apfex.arguments import as_names, require_kind
 from apfex.groups._columns import (
     check_levels,
+    check_truths,
     is_named,
     level_codes,
     levels_of,
@@ -243,6 +244,8 @@ def groups_of(argument: str, features: Any) -> Groups:
     columns = read_columns(features, argument)
     if len(next(iter(columns.values()))) == 0:
         raise ValueError(f"{argument} must have at least one row, got 0.")
+    for name, column in columns.items():
+        check_truths(name, column, argument)
     levels = tuple(levels_of(column) for column in columns.values())
     for name, level in zip(columns, levels, strict=True):
         check_levels(name, level, argument)

@@ -115,7 +115,9 @@ def _read(
     check_bins(bins, [*sensitive, *control])
     roles = _roles(columns, sensitive, control, settings)
     roles = replace(roles, moments=moments_of(measures, roles))
-    query = TableQuery.of(replace(opened, table=where_of(opened, settings.where)), roles)
+    codes = [name for name in (*sensitive, *control) if name not in bins]
+    chosen = where_of(opened, settings.where, codes)
+    query = TableQuery.of(replace(opened, table=chosen), roles)
     tally = query.tally()
     if settings.where and not len(tally.repeats.rows):
         raise no_match(opened, settings.where)

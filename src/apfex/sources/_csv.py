@@ -38,8 +38,8 @@ def read_csv(
 ) -> pa.Table:
     """Some columns; those in ``text`` are text whatever they hold.
 
-    Those in ``codes`` are text where numbers would make one value of two spellings. Other types
-    are those that all values of a column have. A row with more or fewer cells than the header is
+    Those in ``codes`` are text where a cell may be a code, as by ``typed_codes``. Other types are
+    those that all values of a column have. A row with more or fewer cells than the header is
     an error: an unquoted separator would move values into the wrong column.
     """
     import pyarrow as pa

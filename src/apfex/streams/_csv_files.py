@@ -34,7 +34,7 @@ def open_csv_files(
 ) -> Stream:
     """Open CSV files that agree in their columns, and in what these hold.
 
-    ``codes`` are columns that are text where two spellings would become one number.
+    ``codes`` are columns that are text where a cell may be a code, as by ``typed_codes``.
     """
     import pyarrow as pa
 
