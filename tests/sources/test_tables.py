@@ -238,3 +238,13 @@ def test_the_hash_is_of_the_bytes(tmp_path):
     assert open_table(one).sha256() == open_table(two).sha256()
     two.write_bytes(two.read_bytes() + b"x,1,1,True\n")
     assert open_table(one).sha256() != open_table(two).sha256()
+
+
+def test_intervals_and_sparse_columns_of_a_frame_are_read():
+    codes = np.arange(4) % 2
+    frame = pd.DataFrame({"age": pd.cut(codes, [-1, 0, 1]), "n": pd.arrays.SparseArray(codes)})
+    found = open_table(frame).read()
+    assert found["age"].tolist() == ["(-1, 0]", "(0, 1]"] * 2
+    assert found["n"].tolist() == codes.tolist()
+    with pytest.raises(RunError, match="The frame has two columns named 'n'; rename one"):
+        open_table(frame.set_axis(["n", "n"], axis=1))
