@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 _IN_WORDS = ("interval", "period", "timedelta", "complex")
 """What pandas calls values that form groups by their text alone."""
 
+FOR_GROUPS = b"apfex_for_groups"
+"""Marks a column whose text tells groups apart, and is nothing that a model should learn from."""
+
 
 def frame_to_arrow(frame: Any) -> pa.Table:
     """All columns; ValueError says, after the name of the frame, what is wrong with one."""
@@ -28,7 +31,7 @@ def frame_to_arrow(frame: Any) -> pa.Table:
     if any(plain[name] is not column for name, column in columns.items()):
         frame = pd.DataFrame(plain, index=frame.index, copy=False)
     try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
+        rows = pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError, KeyError, OverflowError):
         name = _refused(plain)
         if name is None:
@@ -38,6 +41,11 @@ def frame_to_arrow(frame: Any) -> pa.Table:
             "which Arrow does not hold as values of one kind; convert the column with "
             "astype(str), or leave it out."
         ) from None  # Arrow's words show a value, which may be about people
+    for place, (name, column) in enumerate(columns.items()):
+        if plain[name] is not column and _has_words_alone(column):
+            field = rows.schema.field(place).with_metadata({FOR_GROUPS: _kind(column)})
+            rows = rows.set_column(place, field, rows[name])
+    return rows
 
 
 def _plain(column: pd.Series) -> pd.Series:
