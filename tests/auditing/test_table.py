@@ -374,3 +374,21 @@ def test_a_number_with_an_underscore_is_text(tmp_path):
     asked = {"prediction": "p", "sensitive": "g", "threshold": 0.5}
     with pytest.raises(TypeError, match=r"prediction p must .* other text in 20 rows"):
         audit_table(tmp_path / "t.csv", **asked)
+
+
+PANDAS_TYPES = {
+    "interval": lambda codes: pd.cut(codes, [-1, 0, 1, 2]),
+    "period": lambda codes: pd.period_range("2026-01", periods=3, freq="M")[codes],
+    "timedelta": lambda codes: pd.to_timedelta(codes, unit="h"),
+    "complex": lambda codes: codes * 1j,
+    "sparse": pd.arrays.SparseArray,
+}
+
+
+@pytest.mark.parametrize("kind", PANDAS_TYPES)
+def test_types_of_pandas_form_the_groups_that_they_form_in_memory(kind):
+    frame = table().assign(g=PANDAS_TYPES[kind](np.arange(400) % 3))
+    wanted = audit(frame.y, frame.d, sensitive_features=frame[["g"]])
+    assert_same(audit_table(frame, prediction="d", label="y", sensitive="g"), wanted)
+    other = audit(frame.y, frame.d, sensitive_features=frame[["race"]])
+    assert_same(audit_table(frame, prediction="d", label="y", sensitive="race"), other)

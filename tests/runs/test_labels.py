@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apfex.runs import RunError
+from apfex.runs import RunError, audit_file
 from apfex.runs._labels import read_decisions, read_outcomes
 
 
@@ -176,3 +176,19 @@ def test_one_of_several_values_that_is_not_there_is_named():
 def test_several_values_are_shared_by_decisions():
     assert both(["a", "b", "c"], ["c", "b", "a"], "a,b") == [[1, 1, 0], [0, 1, 1]]
     assert both(["a", "a", "a"], ["c", "b", "a"], "a,b") == [[1, 1, 1], [0, 1, 1]]
+
+
+@pytest.mark.parametrize("bad", ["inf", "-inf", "1e400"])
+@pytest.mark.parametrize("form", ["csv", "frame", "parquet"])
+def test_an_infinite_score_decides_nothing(tmp_path, form, bad):
+    source: Any = tmp_path / f"scores.{form}"
+    frame = pd.DataFrame({"risk": [0.2, 0.9, float(bad), 0.6], "sex": ["f", "m", "f", "m"]})
+    if form == "csv":
+        source.write_text("risk,sex\n0.2,f\n0.9,m\n" + bad + ",f\n0.6,m\n")
+    elif form == "parquet":
+        frame.to_parquet(source)
+    else:
+        source = frame
+    said = f"prediction risk must be finite, got {float(bad):g}; drop or fill these rows"
+    with pytest.raises(RunError, match=said):
+        audit_file(source, prediction="risk", sensitive="sex", threshold=0.5)

@@ -213,8 +213,20 @@ def test_lists_bytes_and_infinite_numbers_are_no_features():
         explore(frame, **COLUMNS)
 
 
+def test_durations_periods_and_intervals_are_no_features():
+    whole = np.arange(300)
+    frame = people().assign(
+        waited=pd.to_timedelta(whole, unit="h"),
+        month=pd.period_range("2000-01", periods=300, freq="M"),
+        span=pd.arrays.IntervalArray.from_arrays(whole, whole + 1),
+        phase=whole * 1j,
+    )
+    with pytest.raises(RunError, match=r"drop=\['waited', 'month', 'span', 'phase'\]"):
+        explore(frame, **COLUMNS)
+
+
 def test_a_column_of_several_kinds_and_other_things_are_refused():
-    with pytest.raises(RunError, match="values are not of one kind"):
+    with pytest.raises(RunError, match=r"The frame has mixed-integer values in column 'x'"):
         explore(people().assign(x=[1, "a"] * 150), **COLUMNS)
     with pytest.raises(TypeError, match="a frame of pandas or polars, got dict"):
         explore({"a": [1]}, **COLUMNS)

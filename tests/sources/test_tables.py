@@ -1,6 +1,7 @@
 """Files of every form give the same table, and bad ones a sentence."""
 
 import gzip
+import traceback
 from pathlib import Path
 
 import numpy as np
@@ -152,9 +153,9 @@ BAD = {
     "blank.csv": (b"\n \n", "is empty"),
     "header.csv": (b"a,b\n", "no rows"),
     "twice.csv": (b"a,b,a\n1,2,3\n", "two columns named 'a'"),
-    "long.csv": (b"a,b\n1,2,3\n4,5,6\n", "Expected 2 columns, got 3: 1,2,3"),
-    "ragged.csv": (b"a,b\n1,2\n4,5,6\n", "Expected 2 columns, got 3: 4,5,6"),
-    "short.csv": (b"a,b\n1,2\n4\n", "Expected 2 columns, got 1: 4"),
+    "long.csv": (b"a,b\n1,2,3\n4,5,6\n", r"line 2: Expected 2 columns, got 3\.$"),
+    "ragged.csv": (b"a,b\n1,2\n4,5,6\n", r"line 3: Expected 2 columns, got 3\.$"),
+    "short.csv": (b"a,b\n1,2\n4\n", r"line 3: Expected 2 columns, got 1\.$"),
     "open.csv": (b'a,b\n1,"2\n3,4\n', "a quote that is never closed"),
     "late.csv": (b"\na,b\n1,2\n", "begins with an empty line"),
     "binary.csv": (b"\x00\x01\x02\n\x00", "not plain text"),
@@ -176,6 +177,19 @@ def test_a_bad_file_is_told_in_a_sentence(tmp_path, name):
         open_table(tmp_path / name).read()
     assert name in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_an_uneven_row_is_told_by_its_line_and_not_by_what_it_holds(tmp_path, end):
+    path = tmp_path / "people.csv"
+    rows = ["name,sex,hired", '"Ada, the 1st",f,1', "", "Grace,f"]
+    path.write_bytes("".join(row + end for row in rows).encode())
+    with pytest.raises(RunError) as refused:
+        open_table(path).read()
+    assert str(refused.value) == (
+        f"{path} cannot be read as CSV: line 4: Expected 3 columns, got 2."
+    )
+    assert "Grace" not in "".join(traceback.format_exception(refused.value))
 
 
 def test_a_damaged_parquet_file_is_told(tmp_path):
@@ -224,3 +238,13 @@ def test_the_hash_is_of_the_bytes(tmp_path):
     assert open_table(one).sha256() == open_table(two).sha256()
     two.write_bytes(two.read_bytes() + b"x,1,1,True\n")
     assert open_table(one).sha256() != open_table(two).sha256()
+
+
+def test_intervals_and_sparse_columns_of_a_frame_are_read():
+    codes = np.arange(4) % 2
+    frame = pd.DataFrame({"age": pd.cut(codes, [-1, 0, 1]), "n": pd.arrays.SparseArray(codes)})
+    found = open_table(frame).read()
+    assert found["age"].tolist() == ["(-1, 0]", "(0, 1]"] * 2
+    assert found["n"].tolist() == codes.tolist()
+    with pytest.raises(RunError, match="The frame has two columns named 'n'; rename one"):
+        open_table(frame.set_axis(["n", "n"], axis=1))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from apfex.engines._names import alike_names
+from apfex.files import frame_to_arrow
 
 _TAKEN = (
     "a path, a glob, a folder or a URL of Parquet or CSV, a file of DuckDB or SQLite, a table of "
@@ -112,10 +113,7 @@ def _arrow(frame: Any) -> Any:
         return frame.to_arrow()
     if hasattr(frame, "iloc") and hasattr(frame, "columns"):
         try:
-            named = frame.set_axis([str(name) for name in frame.columns], axis=1)
-            return pa.Table.from_pandas(named, preserve_index=False)
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise ValueError(
-                f"table must have values of one kind in each column, got others: {error}."
-            ) from error
+            return frame_to_arrow(frame)
+        except ValueError as error:
+            raise ValueError(f"table {error}") from None
     raise TypeError(f"table must be {_TAKEN}, got {_kind(frame)}.")

@@ -14,6 +14,7 @@ from apfex.files._csv_dialect import (
 )
 from apfex.files._csv_header import NO_VALUE, Header, read_header
 from apfex.files._empty_floats import empty_floats, of_no_type
+from apfex.files._frames import frame_to_arrow
 from apfex.files._held import clean_up_left, hold, new_held_folder, remove_held_folder
 from apfex.files._kinds import kinds_in_words
 from apfex.files._nested import check_single, unusable_columns

@@ -200,7 +200,29 @@ def reading_csv(path: Path, dialect: Dialect) -> Iterator[None]:
     except UnicodeError as error:
         raise EncodingError(path, dialect.encoding, "cp1252") from error
     except (pa.ArrowInvalid, OSError) as error:
-        raise ValueError(f"{path} cannot be read as CSV: {first_line(error)}.") from error
+        cells = re.search(r"Expected (\d+) columns, got (\d+)", str(error))
+        if cells is None:
+            raise ValueError(f"{path} cannot be read as CSV: {first_line(error)}.") from error
+        # What the row holds is left out, of the traceback, too: it may be about people.
+        line = _uneven_line(path, dialect)
+        said = "" if line is None else f"line {line:,}: "
+        said += f"Expected {cells[1]} columns, got {cells[2]}"
+        raise ValueError(f"{path} cannot be read as CSV: {said}.") from None
+
+
+def _uneven_line(path: Path, dialect: Dialect) -> int | None:
+    """Where the first row ends that has not as many cells as there are columns, if Python sees it.
+
+    Arrow tells no place of a row where several threads read.
+    """
+    with _open_text(path, dialect.encoding) as stream:
+        rows = csv.reader(stream, delimiter=dialect.separator)
+        try:
+            return next(
+                (rows.line_num for row in rows if row and len(row) != len(dialect.columns)), None
+            )
+        except csv.Error:
+            return None
 
 
 def first_line(error: Exception) -> str:

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from apfex.files._frames import FOR_GROUPS
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 def unusable_columns(schema: pa.Schema, columns: Sequence[str]) -> list[str]:
-    """Those of some columns that hold lists, records or bytes."""
+    """Those of some columns that hold lists, records or bytes, or are text for groups alone."""
     import pyarrow as pa
 
     kinds = (pa.types.is_nested, pa.types.is_binary, pa.types.is_large_binary)
-    return [name for name in columns if any(is_one(schema.field(name).type) for is_one in kinds)]
+    fields = [schema.field(name) for name in columns]
+    return [
+        field.name
+        for field in fields
+        if FOR_GROUPS in (field.metadata or {}) or any(is_one(field.type) for is_one in kinds)
+    ]
 
 
 def check_single(schema: pa.Schema, columns: Sequence[str], table: str) -> None:

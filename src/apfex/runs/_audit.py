@@ -42,7 +42,7 @@ from apfex.runs._folder import (
     read_record,
     report_path,
 )
-from apfex.runs._labels import MISSING, Outcome, read_decisions
+from apfex.runs._labels import MISSING, Outcome, check_finite, read_decisions
 from apfex.runs._settings import AuditFileSettings, Bins, Names, named_metrics
 from apfex.sources import RunError, Table, hint, open_table
 
@@ -327,10 +327,7 @@ def _read(table: Table, settings: AuditFileSettings) -> tuple[Inputs, Groups | N
 def _read_score(column: pd.Series) -> np.ndarray:
     if not is_numeric(column):
         raise RunError(f"{hint('score')} {column.name} must hold numbers.", found=column.name)
-    score = column.to_numpy(np.float64)
-    if np.isinf(score).any():
-        raise RunError(f"{hint('score')} {column.name} must be finite.", found=column.name)
-    return score
+    return check_finite(column.to_numpy(np.float64), "score", str(column.name))
 
 
 def _read_groups(

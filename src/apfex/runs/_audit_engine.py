@@ -29,7 +29,7 @@ from apfex.runs._columns import (
     warn_of_many_levels,
     without_bins,
 )
-from apfex.runs._labels import MISSING, Outcome, read_decisions, read_reached
+from apfex.runs._labels import MISSING, Outcome, check_finite, read_decisions, read_reached
 from apfex.runs._settings import AuditFileSettings, spelled
 from apfex.sources import Table, open_table, path_of
 
@@ -224,14 +224,11 @@ def _complete(
 
 
 def _check_scores(tally: Tally, columns: dict[str, str], settings: AuditFileSettings) -> None:
-    from apfex.sources import RunError, hint
-
     if "s_low" not in tally.sums:
         return
     argument = "score" if settings.threshold is None else "prediction"
-    if not np.isfinite([tally.sums["s_low"], tally.sums["s_high"]]).all():
-        name = columns[argument]
-        raise RunError(f"{hint(argument)} {name} must be finite.", found=name)
+    ends = np.concatenate([tally.sums["s_low"], tally.sums["s_high"]])
+    check_finite(ends, argument, columns[argument])
 
 
 def _binned(frame: pd.DataFrame, bins: Any) -> pd.DataFrame:

@@ -137,9 +137,21 @@ def read_decisions(
             f"{hint('threshold')} needs numbers, but {predicted.name} holds none.",
             found=predicted.name,
         )
-    score = predicted.to_numpy(np.float64)
+    score = check_finite(predicted.to_numpy(np.float64), "prediction", str(predicted.name))
     codes = np.where(np.isnan(score), MISSING, score >= threshold)
     return *read_reached(columns, codes, positive, threshold, positive_prediction), score
+
+
+def check_finite(scores: np.ndarray, argument: str, name: str) -> np.ndarray:
+    """Refuse an infinite score, of which no mean is one; a missing one is told elsewhere."""
+    infinite = scores[np.isinf(scores)]
+    if infinite.size:
+        raise RunError(
+            f"{hint(argument)} {name} must be finite, got {infinite[0]:g}; drop or fill these "
+            "rows.",
+            found=name,
+        )
+    return scores
 
 
 def read_reached(

@@ -17,6 +17,7 @@ from apfex.files import (
     check_single,
     check_text,
     first_line,
+    frame_to_arrow,
     is_view,
     read_parquet_batches,
 )
@@ -215,8 +216,6 @@ def _open_file(path: Path, encoding: str | None, sheet: str | None) -> Table:
 
 def _open_frame(frame: Any) -> Table:
     """Pandas or polars, through Arrow: it is then read just as its Parquet file would be."""
-    import pyarrow as pa
-
     if is_dask_frame(frame):
         raise RunError(
             "A file or a frame in memory is needed here, got a Dask DataFrame: explore (without "
@@ -229,14 +228,9 @@ def _open_frame(frame: Any) -> Table:
         rows = frame.to_arrow()
     elif hasattr(frame, "iloc") and hasattr(frame, "columns"):
         try:
-            named = frame.set_axis([str(name) for name in frame.columns], axis=1)
-            rows = pa.Table.from_pandas(named, preserve_index=False)
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise RunError(
-                f"The frame has a column whose values are not of one kind: {first_line(error)}."
-            ) from error
-        except ValueError as error:  # two columns of one name
-            raise RunError(f"The frame cannot be read: {error}.") from error
+            rows = frame_to_arrow(frame)
+        except ValueError as error:
+            raise RunError(f"The frame {error}") from None
     else:
         raise TypeError(
             f"A table must be a file, or a frame of pandas or polars, got {type(frame).__name__}."
