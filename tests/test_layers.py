@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import re
 from functools import cache
 from pathlib import Path
 
@@ -90,6 +91,14 @@ FILES = [
 
 def test_every_room_has_its_place():
     assert {room_of(path) for path in FILES} == FOUNDATION | set(ROOMS)
+
+
+def test_readme_names_every_room_once():
+    readme = (SOURCE.parents[1] / "README.md").read_text("utf-8")
+    table = readme.split("| module | what lives there |")[1].split("\n\n")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    named = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert sorted(named) == sorted(FOUNDATION | set(ROOMS))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))

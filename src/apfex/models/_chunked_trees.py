@@ -16,9 +16,9 @@ from xgboost import DMatrix
 
 from apfex.models._checkpoint import NOWHERE, Checkpoint
 from apfex.models._chunked_rows import Chunk, ChunkedRows
-from apfex.models._joint_learners import Grown, at_least_loss
+from apfex.models._joint_learners import Grown
 from apfex.models._tree_targets import TreeTarget, grow_targets, settings_for
-from apfex.models._trees import Trees, TreeSettings, fit_booster, plain_matrix
+from apfex.models._trees import TreeSettings, fit_booster, plain_matrix
 
 _STOP_ROWS = 2**14
 """Most rows of a fold by whose loss the growing of trees is stopped."""
@@ -62,35 +62,15 @@ class ChunkedTreeLearner:
         settings = replace(self.settings, n_threads=torch.get_num_threads())
         binned = cache(partial(self._in_bins, rows, settings.n_threads))
 
-        def boost(target: TreeTarget, step: Callable[[], None]) -> list[Trees]:
-            """Up to the round with the least out-of-fold loss."""
-            learn = self._learner(rows, target, binned, settings_for(target, settings))
-            grown = []
-            for fold in range(self.n_folds):
-                own = f"{target.name}-{fold}", target.types, target.n_classes
-                grown.append(Grown.kept(checkpoint, *own, partial(learn, fold)))
-                step()
-            return at_least_loss(grown)
-
-        return grow_targets(rows.joint, self.feature_types, self.n_folds, boost, on_step)
-
-    def _learner(
-        self,
-        rows: ChunkedRows,
-        target: TreeTarget,
-        binned: Callable[[bool], _Binned],
-        settings: TreeSettings,
-    ) -> Callable[[int], Grown]:
-        """What grows the ensemble of a fold."""
-
-        def learn(fold: int) -> Grown:
+        def grow(target: TreeTarget, fold: int) -> Grown:
             known = binned(target.groups is not None)
             known.data.set_label(target.known(known.strata))
             known.data.set_weight(np.where(known.folds == fold, np.float32(0), known.weight))
-            others = self._held_out(rows, target, fold)
-            return Grown(*fit_booster(settings, target.n_classes, known.data, others))
+            others, own = self._held_out(rows, target, fold), settings_for(target, settings)
+            return Grown(*fit_booster(own, target.n_classes, known.data, others))
 
-        return learn
+        types = self.feature_types
+        return grow_targets(rows.joint, types, self.n_folds, grow, on_step, checkpoint)
 
     def _in_bins(self, rows: ChunkedRows, n_threads: int, with_label: bool) -> _Binned:
         """All training rows in files of XGBoost; with the label among the inputs, for groups."""

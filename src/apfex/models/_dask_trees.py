@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -13,9 +12,9 @@ from torch import nn
 from apfex.clusters import with_all_workers
 from apfex.models._checkpoint import NOWHERE, Checkpoint
 from apfex.models._dask_rows import DaskRows, PartitionRows
-from apfex.models._joint_learners import Grown, at_least_loss
+from apfex.models._joint_learners import Grown
 from apfex.models._tree_targets import TreeTarget, grow_targets, settings_for
-from apfex.models._trees import Trees, TreeSettings, objective_of
+from apfex.models._trees import TreeSettings, objective_of
 
 
 @final
@@ -49,22 +48,12 @@ class DaskTreeLearner:
     ) -> list[nn.Module]:
         """Grow trees for each fold; rows are :class:`DaskRows`."""
 
-        def boost(target: TreeTarget, step: Callable[[], None]) -> list[Trees]:
-            """Up to the round with the least out-of-fold loss."""
-            settings = settings_for(target, self.settings)
+        def grow(target: TreeTarget, fold: int) -> Grown:
+            training = _Growing(rows, target, settings_for(target, self.settings), fold)
+            return Grown(*with_all_workers(rows.client, training.run, _is_broken))
 
-            def learn(fold: int) -> Grown:
-                training = _Growing(rows, target, settings, fold)
-                return Grown(*with_all_workers(rows.client, training.run, _is_broken))
-
-            grown = []
-            for fold in range(rows.n_folds):
-                own = f"{target.name}-{fold}", target.types, target.n_classes
-                grown.append(Grown.kept(checkpoint, *own, partial(learn, fold)))
-                step()
-            return at_least_loss(grown)
-
-        return grow_targets(rows.joint, self.feature_types, rows.n_folds, boost, on_step)
+        types = self.feature_types
+        return grow_targets(rows.joint, types, rows.n_folds, grow, on_step, checkpoint)
 
 
 @dataclass(frozen=True, eq=False)

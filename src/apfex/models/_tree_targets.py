@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import final
 
 import numpy as np
 from torch import nn
 
+from apfex.models._checkpoint import Checkpoint
 from apfex.models._chunked_rows import Chunk, JointTargets
-from apfex.models._joint_learners import JointTrees, groups_by_fold, paced, with_column
+from apfex.models._joint_learners import (
+    Grown,
+    JointTrees,
+    at_least_loss,
+    groups_by_fold,
+    paced,
+    with_column,
+)
 from apfex.models._trees import Trees, TreeSettings
 
 
@@ -65,13 +74,14 @@ def grow_targets(
     joint: JointTargets,
     types: Sequence[str],
     n_folds: int,
-    boost: Callable[[TreeTarget, Callable[[], None]], list[Trees]],
+    grow: Callable[[TreeTarget, int], Grown],
     on_step: Callable[[], None],
+    checkpoint: Checkpoint,
 ) -> list[nn.Module]:
-    """Grow ensembles of the label, and of the group in each grouping, for each fold.
+    """Ensembles of the label, and of the group in each grouping, for each fold.
 
-    ``boost`` grows those of a target for all folds, and calls what it is given after each.
-    ``on_step`` is called twice for each fold.
+    ``grow`` grows that of a target and a fold; all folds of a target are cut after the round with
+    the least out-of-fold loss. ``on_step`` is called twice for each fold.
     """
     (k, c), sizes = joint.shape, joint.sizes
     with_label, places = [*types, "q" if c == 2 else "c"], [np.arange(k)]
@@ -84,7 +94,16 @@ def grow_targets(
             name = f"group{place}" if sizes else "group"
             targets.append(TreeTarget(name, size, c, with_label, groups))
     step = paced(on_step, 2 * n_folds, len(targets) * n_folds)
-    of_label, *rest = (boost(target, step) for target in targets)
+
+    def boost(target: TreeTarget) -> list[Trees]:
+        grown = []
+        for fold in range(n_folds):
+            own = f"{target.name}-{fold}", target.types, target.n_classes
+            grown.append(Grown.kept(checkpoint, *own, partial(grow, target, fold)))
+            step()
+        return at_least_loss(grown)
+
+    of_label, *rest = map(boost, targets)
     of_group = groups_by_fold(k, sizes, n_folds, rest)
     return [JointTrees(a, b, joint.shape) for a, b in zip(of_label, of_group, strict=True)]
 
