@@ -96,9 +96,7 @@ def test_the_record_of_an_audit_holds_no_secrets(tmp_path, monkeypatch):
     address = "https://me:secret@host/people.parquet?X-Amz-Signature=secret"
     path = tmp_path / "people.parquet"
     pq.write_table(pa.table({"decided": [0, 1] * 200, "sex": ["F", "F", "M", "M"] * 100}), path)
-    monkeypatch.setattr(
-        _open, "find_files", lambda *texts: (texts, "parquet", f"FROM read_parquet('{path}')", ())
-    )
+    monkeypatch.setattr(_open, "_parquet_query", lambda _: f"FROM read_parquet('{path}')")
     monkeypatch.setattr(EngineTable, "check", lambda *_: None)  # it reads the files' schema
     run = audit_file(address, prediction="decided", sensitive="sex", criteria="dp")
     assert run.data is not None

@@ -4,12 +4,14 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from apfex import explore
 from apfex.auditing import Audit, audit_table
 from apfex.groups import UnseenGroupWarning
 from apfex.runs import audit_file
+from apfex.sources import RunError
 
 PAIRS = [
     ("250.0", "250.00"),
@@ -138,3 +140,7 @@ def test_models_and_new_rows_have_the_same_groups(tmp_path, stream):
     new.write_text("code,x\n001,0.2\n")
     with pytest.warns(UnseenGroupWarning, match="001"):
         run.predict(new)
+    frame = pd.read_csv(path)  # in which 01 is 1
+    with pytest.raises(RunError, match=r"code must hold text, .* where '01' is a group, got num"):
+        run.predict(frame)
+    assert len(run.predict(frame.astype({"code": str}))) == 180

@@ -13,7 +13,7 @@ from apfex.auditing._calibration import SHARES, Binned, bin_edges
 from apfex.auditing._metrics import ByGroup, Measured, are_probabilities, compare_values
 from apfex.auditing._settings import AuditSettings
 from apfex.auditing._tally import TableQuery, Tally
-from apfex.engines import OrderStatistics, number_of
+from apfex.engines import OrderStatistics
 from apfex.groups import Groups
 from apfex.metrics import Inputs, Measure
 from apfex.rates import (
@@ -73,7 +73,7 @@ class TableScores:
         assert roles.scored is not None
         return OrderStatistics(
             table,
-            number_of(table[roles.scored]),
+            self.query.source.number(table[roles.scored]),
             self.query.source.fetch,
             *self.span,
             self.tally.repeats.n_rows,

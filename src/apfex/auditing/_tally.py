@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from apfex.auditing._settings import MOST_GROUPS
-from apfex.engines import EngineTable, exact_sum, literal, number_of, place_among
+from apfex.engines import EngineTable, exact_sum, literal, place_among
 from apfex.metrics import check_scale
 from apfex.rates import Repeats
 
@@ -125,7 +125,7 @@ class TableQuery:
         keys = self._keys("sensitive", "control") | self._prediction()
         roles, made = self.roles, self._weight_sums()
         if roles.scored is not None:
-            score = number_of(self.source.table[roles.scored])
+            score = self.source.number(self.source.table[roles.scored])
             keys[UNSCORED] = self.source.lacks(score)
             made |= {"s_low": score.min(), "s_high": score.max(), "s_sum": self._sum(score)}
             made |= self._moments(score.clip(0, 1))
@@ -136,7 +136,7 @@ class TableQuery:
         assert self.roles.scored is not None
         table = self.complete()
         query = replace_table(self, table)
-        score = number_of(table[self.roles.scored])
+        score = self.source.number(table[self.roles.scored])
         places = {name: place_among(score, own) for name, own in cuts.items()}
         sums = query._weight_sums() | {"s_weighted": query._sum(query._weighted(score))}
         return query._grouped(query._keys("sensitive") | places, sums, most=None)
@@ -147,9 +147,8 @@ class TableQuery:
         for name in dict.fromkeys((roles.prediction, roles.label, roles.scored)):
             if name is not None:
                 column = table[name]
-                table = table.filter(
-                    ~self.source.lacks(number_of(column) if name == roles.scored else column)
-                )
+                needed = self.source.number(column) if name == roles.scored else column
+                table = table.filter(~self.source.lacks(needed))
         return table
 
     def _keys(self, *which: str) -> dict[Any, Any]:
@@ -160,7 +159,7 @@ class TableQuery:
             for name in getattr(roles, role):
                 keys[role, name] = table[name]
                 if name in roles.bins:
-                    number = number_of(table[name])
+                    number = self.source.number(table[name])
                     keys[role, name] = self.source.lacks(number).ifelse(
                         None, place_among(number, roles.bins[name])
                     )
@@ -172,7 +171,7 @@ class TableQuery:
         column, threshold = self.source.table[self.roles.prediction], self.roles.threshold
         if threshold is None:
             return {"prediction": column}
-        score = number_of(column)
+        score = self.source.number(column)
         return {
             "prediction": self.source.lacks(score).ifelse(None, place_among(score, [threshold]))
         }
@@ -180,7 +179,7 @@ class TableQuery:
     def _weighted(self, values: Any) -> Any:
         if self.roles.weight is None:
             return values
-        return values * number_of(self.source.table[self.roles.weight])
+        return values * self.source.number(self.source.table[self.roles.weight])
 
     def _sum(self, values: Any) -> Any:
         return exact_sum(values, self.source.engine)
@@ -188,7 +187,7 @@ class TableQuery:
     def _weight_sums(self) -> dict[str, Any]:
         if self.roles.weight is None:
             return {}
-        weight = number_of(self.source.table[self.roles.weight])
+        weight = self.source.number(self.source.table[self.roles.weight])
         parts = (self._sum(weight), self._sum(weight * weight), weight.min(), weight.max())
         return {**dict(zip(_WEIGHTS, parts, strict=True)), "weighed": weight.count()}
 
@@ -209,10 +208,10 @@ class TableQuery:
         """How many cells of CSV are no numbers, where these are wanted."""
         if self.source.format != "csv":
             return {}
-        table = self.source.table
+        columns = {name: self.source.table[own] for name, own in self.roles.numeric.items()}
         return {
-            f"text {argument}": (table[name].notnull() & number_of(table[name]).isnull()).sum()
-            for argument, name in self.roles.numeric.items()
+            f"text {argument}": (column.notnull() & self.source.number(column).isnull()).sum()
+            for argument, column in columns.items()
         }
 
     def _check_numbers(self, own: Mapping[str, np.ndarray]) -> None:
@@ -220,8 +219,8 @@ class TableQuery:
             strange = int(np.nansum(own.get(f"text {argument}", np.zeros(1))))
             if strange:
                 raise TypeError(
-                    f"{argument} {name} must hold numbers, with a point before decimals, got other "
-                    f"text in {strange:,} rows."
+                    f"{argument} {name} must hold numbers, with '{self.source.decimal}' before "
+                    f"decimals, got other text in {strange:,} rows."
                 )
 
     def _grouped(

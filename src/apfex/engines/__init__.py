@@ -7,7 +7,7 @@ of Ibis or a data frame of Spark; only what a query adds up ever comes back.
 from apfex.engines._addresses import without_secrets
 from apfex.engines._open import EngineTable, is_for_engine, open_engine_table
 from apfex.engines._order import OrderStatistics
-from apfex.engines._query import exact_sum, literal, number_of, place_among
+from apfex.engines._query import exact_sum, literal, place_among
 from apfex.engines._where import no_match, where_of
 
 __all__: list[str] = []

@@ -1,81 +1,70 @@
-"""CSV files for an engine: every cell is text, types are those that all values have."""
+"""CSV files for an engine: read as everywhere else, each cell as text."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, final
 
 from apfex.engines._names import alike_names
-from apfex.files import NO_VALUE, Header, read_header
+from apfex.engines._sql import listed_sql
+from apfex.files import NO_VALUE, check_quotes, csv_dataset, read_dialects, told_fault
 from apfex.plain import listed
 
-LEFT_OUT = "apfex_left_out_"
-"""How names of columns begin that nobody can ask for."""
 
+@final
+class CsvFiles:
+    """CSV files of this machine that make one table.
 
-def check_headers(files: Sequence[str], columns: Sequence[str]) -> None:
-    """Refuse files that lack a column: its cells would all be missing."""
-    for path in files:
-        own = read_header(path).columns
-        for name in columns:
-            if name not in own:
-                raise ValueError(
-                    f"{path} has no column {name!r}, which other files have; it has {listed(own)}. "
-                    "Leave the file out, or write the column."
-                )
+    Parameters
+    ----------
+    files : sequence of str
+    encoding : str, optional
+        By default what the mark of each file says, or UTF-8.
 
-
-def where_and_why(said: str, files: Sequence[str]) -> tuple[str, str] | None:
-    """The file that an error of DuckDB is about, with line and reason; None of any other error.
-
-    What the row holds is left out: it may be about people.
+    Attributes
+    ----------
+    decimal : str
+        Mark before decimals.
+    alike : tuple of tuples of str
+        Names of columns of a file that DuckDB takes for one.
     """
-    line = re.search(r"CSV Error on Line: (\d+)", said)
-    about, mark, settings = said.rpartition("\nPossible fixes:")
-    file = next((file for file in files if f"\n  file = {file}\n" in settings), None)
-    if line is None or not mark or file is None:
-        return None
-    return file, f"line {line[1]}: {about.strip().splitlines()[-1].rstrip('.')}"
+
+    def __init__(self, files: Sequence[str], encoding: str | None = None) -> None:
+        self._paths = [Path(file) for file in files]
+        self._dialects = read_dialects(self._paths, encoding)
+        self._checked = False
+        self.decimal: str = self._dialects[0].decimal
+        alike = {names for one in self._dialects for names in alike_names(one.columns)}
+        self.alike: tuple[tuple[str, ...], ...] = tuple(sorted(alike))
+
+    def dataset(self) -> Any:
+        """All columns but those that DuckDB takes for one, as a dataset of Arrow."""
+        unclear = [name for names in self.alike for name in names]
+        return csv_dataset(self._paths, self._dialects, unclear)
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Refuse files that lack a column: its cells would all be missing; and unclear quotes."""
+        for path, dialect in zip(self._paths, self._dialects, strict=True):
+            for name in columns:
+                if name not in dialect.columns:
+                    raise ValueError(
+                        f"{path} has no column {name!r}, which other files have; it has "
+                        f"{listed(dialect.columns)}. Leave the file out, or write the column."
+                    )
+        if not self._checked:
+            for path, dialect in zip(self._paths, self._dialects, strict=True):
+                check_quotes(path, dialect)
+            self._checked = True
+
+    def fault(self, error: Exception) -> ValueError | None:
+        """What an error of the engine says of a file, with its line."""
+        return told_fault(error, self._paths, self._dialects)
 
 
-def csv_query(files: Sequence[str], headers: Sequence[Header]) -> str:
-    """A query for DuckDB over files; a column may stand elsewhere in another file."""
-    by_header: dict[Header, list[str]] = {}
-    for path, header in zip(files, headers, strict=True):
-        by_header.setdefault(header, []).append(path)
-    return " UNION ALL BY NAME ".join(
-        f"(SELECT * FROM read_csv({files_sql(paths)}, delim={quoted(header.separator)}, "
-        f"header=true, auto_detect=false, columns={_columns(header)}, quote='\"', escape='\"', "
-        f"nullstr={listed_sql(NO_VALUE)}, allow_quoted_nulls=true, strict_mode=true))"
-        for header, paths in by_header.items()
+def remote_csv_query(urls: Sequence[str]) -> str:
+    """A query for DuckDB, which finds out itself how files elsewhere part their cells."""
+    return (
+        f"SELECT * FROM read_csv({listed_sql(urls)}, all_varchar=true, header=true, quote='\"', "
+        f"escape='\"', nullstr={listed_sql(NO_VALUE)}, allow_quoted_nulls=true, strict_mode=true)"
     )
-
-
-def _columns(header: Header) -> str:
-    """Columns by names that DuckDB tells apart; by its place where it would take two for one."""
-    alike = {name for names in alike_names(header.columns) for name in names}
-    named = [
-        f"{LEFT_OUT}{place}" if name in alike else name for place, name in enumerate(header.columns)
-    ]
-    return "{" + ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in named) + "}"
-
-
-def quoted(text: str) -> str:
-    """Text as SQL writes it."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def listed_sql(texts: Sequence[str]) -> str:
-    """A list of text as SQL writes it."""
-    return "[" + ", ".join(map(quoted, texts)) + "]"
-
-
-def files_sql(paths: Sequence[str]) -> str:
-    """Files that are meant by their very names: DuckDB takes marks in them for a pattern.
-
-    Examples
-    --------
-    >>> files_sql(["scores[1].csv"])
-    "['scores[[]1].csv']"
-    """
-    return listed_sql([re.sub(r"[*?\[]", r"[\g<0>]", path) for path in paths])

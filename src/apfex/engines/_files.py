@@ -1,4 +1,4 @@
-"""Which files are meant by a path, a glob, a folder or a URL, and the query that reads them."""
+"""Which files are meant by a path, a glob, a folder or a URL."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ import glob
 from pathlib import Path
 
 from apfex.engines._addresses import is_remote, without_secrets
-from apfex.engines._csv import csv_query, files_sql, listed_sql
-from apfex.engines._names import alike_names
-from apfex.files import read_header
+from apfex.files import CSV_ENDINGS
 from apfex.plain import listed, nearest
 
 _PARQUET = (".parquet", ".pq")
-_CSV = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz")
 _HIDDEN = ("_", ".")  # what Spark writes beside its files
 
 
@@ -21,11 +18,8 @@ def is_pattern(text: str) -> bool:
     return any(mark in text for mark in "*?[") and not Path(text).exists()
 
 
-def find_files(*texts: str) -> tuple[tuple[str, ...], str, str, tuple[tuple[str, ...], ...]]:
-    """Files, their format ("parquet" or "csv"), and a query for DuckDB that reads them as one.
-
-    Of CSV also the names of columns that DuckDB takes for one, and that the query leaves out.
-    """
+def find_files(*texts: str) -> tuple[tuple[str, ...], str]:
+    """Files, and their format: "parquet" or "csv"."""
     files = tuple(dict.fromkeys(path for text in texts for path in _named(text)))
     some_remote = any(map(is_remote, files))
     if some_remote and not all(map(is_remote, files)):
@@ -37,18 +31,7 @@ def find_files(*texts: str) -> tuple[tuple[str, ...], str, str, tuple[tuple[str,
     if len(formats) > 1:
         said = f"{without_secrets(texts[0])} must match" if len(texts) == 1 else "A list must be of"
         raise ValueError(f"{said} files of one form, got Parquet and CSV; narrow it.")
-    format = formats.pop()
-    if format == "csv":
-        if some_remote:
-            query = f"SELECT * FROM read_csv({listed_sql(files)}, all_varchar=true)"
-            return files, format, query, ()
-        headers = [read_header(path) for path in files]
-        _check_separators(files, [header.separator for header in headers])
-        alike = {names for header in headers for names in alike_names(header.columns)}
-        return files, format, csv_query(files, headers), tuple(sorted(alike))
-    listed_files = listed_sql(files) if some_remote else files_sql(files)
-    union = ", union_by_name=true" if len(files) > 1 or some_remote else ""
-    return files, format, f"SELECT * FROM read_parquet({listed_files}{union})", ()
+    return files, formats.pop()
 
 
 def _named(text: str) -> tuple[str, ...]:
@@ -70,7 +53,7 @@ def _in_folder(folder: Path) -> tuple[str, ...]:
     seen = [p for p in every if not any(x.startswith(_HIDDEN) for x in p.relative_to(folder).parts)]
     files = tuple(str(path) for path in seen if path.suffix.lower() in _PARQUET)
     if not files:
-        others = any(path.name.lower().endswith(_CSV) for path in seen)
+        others = any(path.name.lower().endswith(CSV_ENDINGS) for path in seen)
         remedy = f"; for its CSV files name {folder / '*.csv'}" if others else ""
         raise ValueError(f"{folder} must hold Parquet files, got a folder without any{remedy}.")
     return files
@@ -89,18 +72,9 @@ def _format(path: str) -> str:
     name = path.split("?")[0].lower()
     if name.endswith(_PARQUET):
         return "parquet"
-    if name.endswith(_CSV):
+    if name.endswith(CSV_ENDINGS):
         return "csv"
     raise ValueError(
-        f"{without_secrets(path)} must end in {listed([*_PARQUET, *_CSV])}, so that its "
+        f"{without_secrets(path)} must end in {listed([*_PARQUET, *CSV_ENDINGS])}, so that its "
         "form is known, or be a file of DuckDB or SQLite."
     )
-
-
-def _check_separators(files: tuple[str, ...], separators: list[str]) -> None:
-    for path, separator in zip(files, separators, strict=True):
-        if separator != separators[0]:
-            raise ValueError(
-                f"{path} must have the separator {separators[0]!r} of {files[0]}, got "
-                f"{separator!r}; write them alike."
-            )

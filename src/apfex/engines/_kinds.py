@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from apfex.engines._addresses import without_secrets
-from apfex.engines._csv import files_sql, listed_sql
+from apfex.engines._sql import column_sql, files_sql
 from apfex.plain import listed
 
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT")
@@ -36,7 +36,6 @@ def check_kinds(
     kind. Columns in ``numbers`` may also be decimals. What the folder of a file says of a column
     must be what the file itself holds, if it holds it.
     """
-    is_url = "://" in files[0]  # whose marks are a pattern still
     rows = _schemas(files, rows_of)
     kinds = {file: dict(own) for file, own in _by_file(rows).items()}
     for name in columns:
@@ -59,14 +58,14 @@ def check_kinds(
             held = {
                 file: kind
                 for file, kind in held.items()
-                if kind == "text" or _has_values(name, file, is_url, rows_of)
+                if kind == "text" or _has_values(name, file, rows_of)
             }
         _check_alike(name, held)
         if len(set(held.values())) > 1:
             mixed.append(name)
     for name in mixed:
         whole = [file for file, own in kinds.items() if own[name] == "whole numbers"]
-        _check_exact(name, listed_sql(whole) if is_url else files_sql(whole), rows_of)
+        _check_exact(name, files_sql(whole), rows_of)
 
 
 def _check_alike(name: str, held: Mapping[str, str]) -> None:
@@ -80,17 +79,11 @@ def _check_alike(name: str, held: Mapping[str, str]) -> None:
             )
 
 
-def _has_values(
-    name: str, file: str, is_url: bool, rows_of: Callable[[str], list[tuple[Any, ...]]]
-) -> bool:
+def _has_values(name: str, file: str, rows_of: Callable[[str], list[tuple[Any, ...]]]) -> bool:
     """Whether a column has a value in a file at all."""
-    from_file = listed_sql([file]) if is_url else files_sql([file])
-    ((values,),) = rows_of(f"SELECT count({_column(name)}) FROM read_parquet({from_file})")
+    query = f"SELECT count({column_sql(name)}) FROM read_parquet({files_sql([file])})"
+    ((values,),) = rows_of(query)
     return values > 0
-
-
-def _column(name: str) -> str:
-    return f'"{name.replace(chr(34), 2 * chr(34))}"'
 
 
 def columns_of_files(
@@ -104,7 +97,7 @@ def _schemas(
     files: Sequence[str], rows_of: Callable[[str], list[tuple[Any, ...]]]
 ) -> list[tuple[Any, ...]]:
     """Nodes of the schemas of Parquet files, file by file and in order."""
-    from_files = listed_sql(files) if "://" in files[0] else files_sql(files)
+    from_files = files_sql(files)
     rows = rows_of(
         "SELECT file_name, column_id, name, duckdb_type, logical_type, num_children FROM "
         f"parquet_schema({from_files})"
@@ -116,7 +109,7 @@ def _check_partitions(
     files: Iterable[str], name: str, rows_of: Callable[[str], list[tuple[Any, ...]]]
 ) -> None:
     """Refuse files that hold other values in a column than their folder's name tells."""
-    column = _column(name)
+    column = column_sql(name)
     for file in files:
         told = _folder_value(name, file)
         query = f"SELECT DISTINCT {column} FROM read_parquet({files_sql([file])}, "
@@ -132,7 +125,7 @@ def _check_exact(
     name: str, from_files: str, rows_of: Callable[[str], list[tuple[Any, ...]]]
 ) -> None:
     """Refuse whole numbers that no float is equal to, where other files hold floats."""
-    column = _column(name)
+    column = column_sql(name)
     ((most,),) = rows_of(
         f"SELECT max(abs({column}::HUGEINT)) FROM read_parquet({from_files}, union_by_name=true)"
     )

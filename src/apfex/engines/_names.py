@@ -52,12 +52,10 @@ def alike_in_parquet(
     return tuple(sorted(found))
 
 
-def unclear_columns(
-    columns: Iterable[str], alike: Sequence[Sequence[str]], *, counted: bool
-) -> list[str]:
-    """Columns of DuckDB that nobody can ask for; ``counted``: also as DuckDB calls a second one."""
+def unclear_columns(columns: Iterable[str], alike: Sequence[Sequence[str]]) -> list[str]:
+    """Columns of DuckDB that nobody can ask for, also as it calls a second one."""
     hidden = {name for names in alike for name in names}
-    return [name for name in columns if name in hidden or (counted and _is_counted(name, alike))]
+    return [name for name in columns if name in hidden or _is_counted(name, alike)]
 
 
 def refuse_alike(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, final
@@ -17,14 +17,14 @@ from apfex.engines._addresses import (
     said_without_secrets,
     without_secrets,
 )
-from apfex.engines._blanks import check_blanks
-from apfex.engines._csv import LEFT_OUT, check_headers, where_and_why
+from apfex.engines._csv import CsvFiles, remote_csv_query
 from apfex.engines._duckdb import connect_duckdb
 from apfex.engines._files import find_files, is_pattern
 from apfex.engines._frames import frame_table, is_stream
 from apfex.engines._kinds import check_kinds, check_sqlite, columns_of_files
 from apfex.engines._names import alike_in_parquet, alike_names, refuse_alike, unclear_columns
-from apfex.engines._query import quiet
+from apfex.engines._query import number_of, quiet
+from apfex.engines._sql import files_sql
 from apfex.files import typed_codes, typed_words
 from apfex.plain import listed, nearest
 
@@ -57,6 +57,8 @@ class EngineTable:
         Names of columns that the engine takes for one; none of them can be asked for.
     every : Ibis table
         All rows, of which ``table`` may hold some.
+    csv : CsvFiles or None
+        Of files of CSV on this machine.
     decided : dict
         What cells of CSV are in columns that rows are grouped by, once it is known.
     """
@@ -69,6 +71,7 @@ class EngineTable:
     close: Callable[[], None] = lambda: None
     alike: tuple[tuple[str, ...], ...] = ()
     every: Any = None
+    csv: CsvFiles | None = None
     decided: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
@@ -114,9 +117,12 @@ class EngineTable:
         """Refuse files that lack a column, or hold something else in it than others."""
         if columns and self.format == "parquet":
             check_kinds(self.files, columns, numbers, self.rows_of)
-        if columns and self.format == "csv" and not is_remote(self.files[0]):
-            check_headers(self.files, columns)
-            check_blanks(self.files, columns, self.name, self._lengths)
+        if columns and self.csv is not None:
+            self.csv.check(columns)
+
+    def number(self, column: Any) -> Any:
+        """A column as float64; cells of text that are no numbers become null."""
+        return number_of(column, self.decimal)
 
     def lacks(self, column: Any) -> Any:
         """Whether a value is missing: null, or the float that stands for it where there is one."""
@@ -144,11 +150,10 @@ class EngineTable:
         except Exception as error:
             raise _unreadable(self, error) from self._cause(error)
 
-    def _lengths(self, columns: Sequence[str]) -> Sequence[int | None]:
-        """Bytes of the text of columns in all rows."""
-        quoted = ('"' + name.replace('"', '""') + '"' for name in columns)
-        sums = ", ".join(f"sum(strlen({name}))" for name in quoted)
-        return self.rows_of(f"SELECT {sums} FROM {_VIEW}")[0]
+    @property
+    def decimal(self) -> str:
+        """The mark before decimals in text."""
+        return "." if self.csv is None else self.csv.decimal
 
     def _cause(self, error: Exception) -> Exception | None:
         """An engine's error, unless it may name an address with its secrets."""
@@ -160,7 +165,7 @@ class EngineTable:
         known = list(dict.fromkeys(value for value in values if value is not None))
         if self.format != "csv" or not known or not isinstance(known[0], str):
             return values
-        typed = dict(zip(known, typed_words(known).to_pylist(), strict=True))
+        typed = dict(zip(known, typed_words(known, self.decimal).to_pylist(), strict=True))
         return [None if value is None else typed[value] for value in values]
 
     def codes(self, name: str, column: Any) -> list[Any]:
@@ -185,7 +190,8 @@ class EngineTable:
                 cells = self.every.select(name).distinct().limit(_MOST_CODES + 1)
                 column = self.fetch(cells)[name]
             words = column.unique().drop_null().to_pylist()
-            typed = typed_codes(words).to_pylist() if len(words) <= _MOST_CODES else words
+            few = len(words) <= _MOST_CODES
+            typed = typed_codes(words, self.decimal).to_pylist() if few else words
             self.decided[name] = dict(zip(words, typed, strict=True))
         return self.decided[name]
 
@@ -204,7 +210,9 @@ def is_for_engine(source: Any) -> bool:
     return "://" in text or is_pattern(text) or path.is_dir()
 
 
-def open_engine_table(source: Any, table: str | None = None) -> EngineTable:
+def open_engine_table(
+    source: Any, table: str | None = None, encoding: str | None = None
+) -> EngineTable:
     """Look at a table: what computes it, and which columns it has.
 
     Parameters
@@ -215,17 +223,19 @@ def open_engine_table(source: Any, table: str | None = None) -> EngineTable:
         of files of this machine (``file://``, ``duckdb://``, ``sqlite://``) are their paths.
     table : str, optional
         Which table of a database, if it has several.
+    encoding : str, optional
+        Of CSV files of this machine; by default what their marks say, or UTF-8.
     """
     import ibis
 
     with quiet():
         if isinstance(source, str | os.PathLike):
             check_path("source", source)
-            opened = _open_path(local_path(os.fspath(source)), table)
+            opened = _open_path(local_path(os.fspath(source)), table, encoding)
         elif _is_list_of_paths(source):
             for one in source:
                 check_path("source", one)
-            opened = _open_files([local_path(os.fspath(one)) for one in source])
+            opened = _open_files([local_path(os.fspath(one)) for one in source], encoding)
         elif isinstance(source, ibis.Table):
             backend = ibis.get_backend(source)
             alike = alike_names(source.columns, str(backend.name))
@@ -241,14 +251,14 @@ def open_engine_table(source: Any, table: str | None = None) -> EngineTable:
     return opened
 
 
-def _open_path(text: str, table: str | None) -> EngineTable:
+def _open_path(text: str, table: str | None, encoding: str | None) -> EngineTable:
     path = Path(text)
     database = _database(path) if path.is_file() else None
     if database is not None:
         return _open_database(text, database, table)
     if "://" in text and not is_remote(text):
         return _open_database(text, "database", table)
-    return _open_files([text])
+    return _open_files([text], encoding)
 
 
 def _is_list_of_paths(source: Any) -> bool:
@@ -256,27 +266,37 @@ def _is_list_of_paths(source: Any) -> bool:
     return is_list and all(isinstance(one, str | os.PathLike) for one in source)
 
 
-def _open_files(texts: Sequence[str]) -> EngineTable:
+def _open_files(texts: Sequence[str], encoding: str | None) -> EngineTable:
     first, others = without_secrets(texts[0]), len(texts) - 1
     name = f"{first} and {others:,} more" if others else first
-    files, format, query, alike = find_files(*texts)
+    files, format = find_files(*texts)
+    csv = CsvFiles(files, encoding) if format == "csv" and not is_remote(files[0]) else None
     backend, close = connect_duckdb()
-    opened = EngineTable(name, None, backend, files, format)
+    opened = EngineTable(name, None, backend, files, format, csv=csv)
     try:
-        backend.con.execute(f"CREATE TEMP VIEW {_VIEW} AS {query}")
+        alike: tuple[tuple[str, ...], ...] = ()
+        if csv is not None:
+            alike = csv.alike
+            backend.con.register(_VIEW, csv.dataset())
+        else:
+            query = _parquet_query(files) if format == "parquet" else remote_csv_query(files)
+            backend.con.execute(f"CREATE TEMP VIEW {_VIEW} AS {query}")
         found = backend.table(_VIEW)
         if format == "parquet":
-            alike = alike_in_parquet(
-                found.columns, files, lambda: columns_of_files(files, opened.rows_of)
-            )
-        unclear = unclear_columns(found.columns, alike, counted=format == "parquet")
-        unclear += [name for name in found.columns if name.startswith(LEFT_OUT)]
-        found = found.drop(unclear)
+            every = found.columns
+            alike = alike_in_parquet(every, files, lambda: columns_of_files(files, opened.rows_of))
+            found = found.drop(unclear_columns(every, alike))
     except Exception as error:
         told = _unreadable(opened, error)
         close()
         raise told from opened._cause(error)
-    return EngineTable(name, found, backend, files, format, close, alike, found)
+    return replace(opened, table=found, every=found, close=close, alike=alike)
+
+
+def _parquet_query(files: Sequence[str]) -> str:
+    several = len(files) > 1 or is_remote(files[0])
+    union = ", union_by_name=true" if several else ""
+    return f"SELECT * FROM read_parquet({files_sql(files)}{union})"
 
 
 def _database(path: Path) -> str | None:
@@ -341,10 +361,9 @@ def _unreadable(opened: EngineTable, error: Exception) -> Exception:
             f"{opened.name} needs an extension of DuckDB that is not installed here: run `INSTALL "
             "httpfs` in DuckDB once, with a network, or copy the files to this machine."
         )
-    found = where_and_why(str(error), opened.files)
-    if found is not None:
-        file, reason = found
-        return ValueError(f"{without_secrets(file)} cannot be read by {opened.engine}: {reason}.")
+    fault = None if opened.csv is None else opened.csv.fault(error)
+    if fault is not None:
+        return fault
     said = _first_line(error, *opened.files).rstrip(".")
     return ValueError(f"{opened.name} cannot be read by {opened.engine}: {said}.")
 

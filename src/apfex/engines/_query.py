@@ -35,14 +35,17 @@ def _fsum() -> Any:
     return fsum
 
 
-def number_of(column: Any) -> Any:
+def number_of(column: Any, decimal: str = ".") -> Any:
     """A column as float64; cells of text that are no numbers become null.
 
     DuckDB reads 0_500 as 500, which is a number to nobody else.
     """
-    if column.type().is_string():
-        return column.contains("_").ifelse(None, column).try_cast("float64")
-    return column.cast("float64")
+    if not column.type().is_string():
+        return column.cast("float64")
+    strange = column.contains("_")
+    if decimal != ".":
+        strange, column = strange | column.contains("."), column.replace(decimal, ".")
+    return strange.ifelse(None, column).try_cast("float64")
 
 
 def literal(value: float) -> Any:

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from apfex.engines._open import EngineTable
-from apfex.engines._query import number_of
 from apfex.plain import listed
 
 _EXACT = 2**53  # whole numbers below are floats, too
@@ -139,7 +138,7 @@ def _is_value(source: EngineTable, column: Any, value: Any, grouped: bool) -> An
     number = _number(value) if source.format == "csv" else None
     is_code = grouped and number is not None and source.is_text(column.get_name())
     if number is not None and not is_code and _holds_numbers(source, column):
-        return number_of(column) == number  # 5 is also written 05 and 5.0
+        return source.number(column) == number  # 5 is also written 05 and 5.0
     name, kind = column.get_name(), column.type()
     try:
         return column == _as_stored(value, kind, name)
@@ -158,7 +157,7 @@ def _number(value: Any) -> float | None:
 
 def _holds_numbers(source: EngineTable, column: Any) -> bool:
     """Whether every cell of CSV in a column is a number."""
-    lacking = (column.notnull() & number_of(column).isnull()).any()
+    lacking = (column.notnull() & source.number(column).isnull()).any()
     return not source.fetch(source.table.aggregate(text=lacking))["text"][0].as_py()
 
 

@@ -41,7 +41,7 @@ from apfex.estimator._settings import (
 )
 from apfex.estimator._shared_table import read_alike
 from apfex.estimator._stream_inputs import OpenedStream
-from apfex.estimator._stream_roles import read_streaming
+from apfex.estimator._stream_roles import names_given, read_streaming
 from apfex.front import (
     Features,
     Fitted,
@@ -456,7 +456,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         streaming = read_streaming(self.streaming, settings)
         folder = until_fitted.enter_context(spool_folder(streaming.folder))
         opened = OpenedStream.of(
-            open_stream(X, folder),
+            open_stream(X, folder, names_given(self.sensitive, given[1])),
             given,
             streaming,
             sensitive=self.sensitive,

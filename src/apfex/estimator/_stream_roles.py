@@ -89,6 +89,19 @@ def read_roles(
     return Roles(features, label, groups, weight, attributes)
 
 
+def names_given(*given: Any) -> list[str]:
+    """Names among arguments that may name columns, before those of the stream are known.
+
+    Examples
+    --------
+    >>> names_given(None, "sex"), names_given(["sex", "race"], None)
+    (['sex'], ['sex', 'race'])
+    """
+    several = ([one] if isinstance(one, str) else one for one in given if one is not None)
+    lists = (one for one in several if isinstance(one, list | tuple))
+    return [name for one in lists for name in one if isinstance(name, str)]
+
+
 def _column(stream: Stream, argument: str, given: Any, own: str | None) -> str | None:
     """The column that an argument names; that of the stream itself where it is None."""
     if given is None:

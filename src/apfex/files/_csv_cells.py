@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, final
 
-from apfex.files._csv_header import NO_VALUE
+from apfex.files._csv_dialect import NO_VALUE
 
 if TYPE_CHECKING:
     import pyarrow as pa

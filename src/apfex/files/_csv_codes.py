@@ -71,6 +71,20 @@ def typed_codes(words: Iterable[str], decimal: str = ".") -> pa.Array:
     return typed
 
 
+def is_code(word: str) -> bool:
+    """Whether a word is a number, but not in its usual spelling.
+
+    Examples
+    --------
+    >>> is_code("01"), is_code("1"), is_code("a")
+    (True, False, False)
+    """
+    import pyarrow as pa
+
+    is_number = not pa.types.is_string(typed_words([word]).type)
+    return is_number and pa.types.is_string(typed_codes([word]).type)
+
+
 def _is_usual(text: str, value: bool | float, decimal: str) -> bool:
     """Whether Python writes a number so: 1, -3 or 2.5, but not 01, 1.50, +5, 1e3 or .5."""
     if isinstance(value, bool) or _WHOLE.fullmatch(text):

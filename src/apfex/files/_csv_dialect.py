@@ -7,19 +7,25 @@ import csv
 import gzip
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, final
 
-from apfex.files._csv_header import separator_of, told_csv_error
+from apfex.files import _csv_quotes as _quotes
+from apfex.files._csv_quotes import EncodingError, open_text, told_csv_error
 from apfex.files._packed import check_gzip
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.dataset as ds
 
+NO_VALUE = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "<NA>")
+"""What stands for no value in CSV. "None" does not: it can be the name of a group."""
+CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz")
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
@@ -28,18 +34,9 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 _SAMPLE = 200
+_BLOCK = 1 << 22
+_SEPARATORS = (",", ";", "\t", "|")
 _COMMA, _DOT = re.compile(r"-?\d+,\d+"), re.compile(r"-?\d+\.\d+")
-
-
-@final
-class EncodingError(ValueError):
-    """A file is not text of its encoding; ``likely`` is the one that it may have."""
-
-    def __init__(self, path: Path, encoding: str, likely: str) -> None:
-        self.path: Path = path
-        self.likely: str = likely
-        self.encoding: str = encoding.upper().removesuffix("-SIG")
-        super().__init__(f"{path} is not {self.encoding} text; save it as UTF-8 or Parquet.")
 
 
 @final
@@ -67,10 +64,10 @@ class Dialect:
 
 def read_dialect(path: Path, encoding: str | None = None) -> Dialect:
     """Look at the first rows; nothing is guessed that is not certain or told."""
-    if path.suffix == ".gz":
+    if path.suffix.lower() == ".gz":
         check_gzip(path)
     encoding = encoding or _marked(path)
-    with _open_text(path, encoding) as stream:
+    with open_text(path, encoding) as stream:
         head = list(islice(stream, _SAMPLE))
     if not "".join(head).strip():
         raise ValueError(f"{path} is empty: a row of column names and rows below it are needed.")
@@ -90,39 +87,89 @@ def read_dialect(path: Path, encoding: str | None = None) -> Dialect:
     return Dialect(encoding, separator, _decimal(rows, separator), tuple(columns))
 
 
-@contextmanager
-def _open_text(path: Path, encoding: str) -> Iterator[IO[str]]:
-    """The file as text, unpacked if it is gzipped; an error says what to do about it."""
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding=encoding, newline="") as stream:
-        try:
-            yield stream
-        except UnicodeError as error:
-            raise EncodingError(path, encoding, "cp1252") from error
-        except (EOFError, OSError, zlib.error) as error:
-            raise ValueError(f"{path} cannot be read: {error}.") from error
+def read_dialects(paths: Sequence[Path], encoding: str | None = None) -> list[Dialect]:
+    """Of files that make one table; no name may stand for two columns of a file."""
+    dialects = [read_dialect(path, encoding) for path in paths]
+    for path, dialect in zip(paths, dialects, strict=True):
+        repeated = sorted(name for name, n in Counter(dialect.columns).items() if n > 1)
+        if repeated:
+            raise ValueError(f"{path} has two columns named '{repeated[0]}'; rename one.")
+    return with_common_decimal(paths, dialects)
 
 
-def _count_quotes(path: Path, encoding: str) -> int:
-    """Read the whole file, so that bytes that do not decode are found, too."""
-    with _open_text(path, encoding) as stream:
-        return sum(part.count('"') for part in iter(lambda: stream.read(1 << 20), ""))
+def with_common_decimal(paths: Sequence[Path], dialects: Sequence[Dialect]) -> list[Dialect]:
+    """Dialects of files that make one table: a comma in the numbers of one is that of all."""
+    comma = next((p for p, d in zip(paths, dialects, strict=True) if d.decimal == ","), None)
+    if comma is None:
+        return list(dialects)
+    for path, dialect in zip(paths, dialects, strict=True):
+        if dialect.separator == ",":
+            raise ValueError(
+                f"{path} has commas between cells, but {comma} has them in numbers; write all "
+                "files in one form."
+            )
+    return [replace(dialect, decimal=",") for dialect in dialects]
 
 
 def check_quotes(path: Path, dialect: Dialect) -> None:
-    """Refuse a quote that is never closed: all rows after it would be one cell.
+    """Refuse quotes that programs understand in different ways, as one that is never closed."""
+    _quotes.check_quotes(path, dialect.encoding, dialect.separator)
 
-    An odd number of quotes says that there may be one; the rows are then looked at one by one.
+
+def separator_of(lines: Sequence[str]) -> str:
+    """The one of comma, semicolon, tab and bar that parts the names of columns most.
+
+    Parameters
+    ----------
+    lines : sequence of str
+        From the first on; a name in quotes may have several.
+
+    Examples
+    --------
+    >>> separator_of(["sex;race;age, in years"])
+    ';'
     """
-    if _count_quotes(path, dialect.encoding) % 2 == 0:
-        return
-    with _open_text(path, dialect.encoding) as stream:
-        try:
-            for _ in csv.reader(stream, delimiter=dialect.separator, strict=True):
-                pass
-        except csv.Error as error:
-            if "new-line character" not in str(error):  # a line end of old, which Arrow knows
-                raise ValueError(f"{path} has {told_csv_error(error)}.") from error
+    return max(_SEPARATORS, key=lambda mark: _count_names(lines, mark))
+
+
+def _count_names(lines: Sequence[str], separator: str) -> int:
+    """How many names there are; one where so many letters are in one that Python reads none."""
+    try:
+        return len(next(csv.reader(lines, delimiter=separator)))
+    except csv.Error:
+        return 1
+
+
+def csv_dataset(
+    paths: Sequence[Path], dialects: Sequence[Dialect], without: Sequence[str] = ()
+) -> ds.Dataset:
+    """Files as one table of text, which an engine reads as often as it likes.
+
+    Each is read as its dialect says. A column that a file lacks has no values there; those in
+    ``without`` are left out.
+    """
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    names = dict.fromkeys(name for dialect in dialects for name in dialect.columns)
+    schema = pa.schema([(name, pa.string()) for name in names if name not in without])
+    alike: dict[Dialect, list[str]] = {}
+    for path, dialect in zip(paths, dialects, strict=True):
+        if _has_rows(path, dialect):
+            alike.setdefault(dialect, []).append(str(path))
+    parts = []
+    for dialect, files in alike.items():
+        types = dict.fromkeys(dialect.columns, pa.string())
+        reading, parsing, converting = csv_options(dialect, (), types, NO_VALUE, _BLOCK)
+        form = ds.CsvFileFormat(parsing, convert_options=converting, read_options=reading)
+        parts.append(ds.dataset(files, schema, form))
+    return ds.dataset(parts) if parts else ds.dataset(schema.empty_table())
+
+
+def _has_rows(path: Path, dialect: Dialect) -> bool:
+    """Whether there is more than names, which Arrow cannot read without an end."""
+    with open_text(path, dialect.encoding) as stream:
+        return len(list(islice(stream, 2))) == 2
 
 
 def stream_csv(
@@ -130,7 +177,7 @@ def stream_csv(
     dialect: Dialect,
     columns: Sequence[str] | None = None,
     *,
-    block_size: int = 1 << 22,
+    block_size: int = _BLOCK,
     use_threads: bool = True,
 ) -> Iterator[pa.RecordBatch]:
     """Cells as they stand, as text, some rows at a time: memory does not grow with the file.
@@ -149,9 +196,8 @@ def stream_csv(
     import pyarrow as pa
     from pyarrow import csv
 
-    with _open_text(path, dialect.encoding) as stream:
-        if len(list(islice(stream, 2))) < 2:  # names alone, which Arrow cannot read without an end
-            return
+    if not _has_rows(path, dialect):
+        return
     wanted = dialect.columns if columns is None else columns
     types = dict.fromkeys(dialect.columns, pa.string())
     options = csv_options(dialect, wanted, types, (), block_size, use_threads=use_threads)
@@ -181,7 +227,7 @@ def csv_options(
         ),
         csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
         csv.ConvertOptions(
-            include_columns=list(columns),
+            include_columns=list(columns),  # none: as a reader asks for them
             column_types=dict(types),
             null_values=list(missing),
             strings_can_be_null=bool(missing),
@@ -200,27 +246,63 @@ def reading_csv(path: Path, dialect: Dialect) -> Iterator[None]:
     except UnicodeError as error:
         raise EncodingError(path, dialect.encoding, "cp1252") from error
     except (pa.ArrowInvalid, OSError) as error:
-        cells = re.search(r"Expected (\d+) columns, got (\d+)", str(error))
-        if cells is None:
-            raise ValueError(f"{path} cannot be read as CSV: {first_line(error)}.") from error
-        # What the row holds is left out, of the traceback, too: it may be about people.
-        line = _uneven_line(path, dialect)
-        said = "" if line is None else f"line {line:,}: "
-        said += f"Expected {cells[1]} columns, got {cells[2]}"
-        raise ValueError(f"{path} cannot be read as CSV: {said}.") from None
+        told = told_fault(error, [path], [dialect])
+        if told is not None:
+            raise told from None
+        raise ValueError(f"{path} cannot be read as CSV: {first_line(error)}.") from error
 
 
-def _uneven_line(path: Path, dialect: Dialect) -> int | None:
-    """Where the first row ends that has not as many cells as there are columns, if Python sees it.
+def told_fault(
+    error: Exception, paths: Sequence[Path], dialects: Sequence[Dialect]
+) -> ValueError | None:
+    """What an error of Arrow is about, with file and line, if it is of cells or of the encoding.
+
+    What the row holds is left out: it may be about people.
+    """
+    said = str(error)
+    if "invalid UTF8" in said:
+        for path, dialect in zip(paths, dialects, strict=True):
+            if not _decodes(path, dialect):
+                return EncodingError(path, dialect.encoding, "cp1252")
+    cells = re.search(r"Expected (\d+) columns, got (\d+)", said)
+    if cells is None:
+        return None
+    for path, dialect in zip(paths, dialects, strict=True):
+        try:
+            check_quotes(path, dialect)
+        except ValueError as unclear:
+            return unclear
+    for path, dialect in zip(paths, dialects, strict=True):
+        found = _uneven_line(path, dialect)
+        if found is not None:
+            return ValueError(
+                f"{path} cannot be read as CSV: line {found[0]:,}: Expected "
+                f"{len(dialect.columns)} columns, got {found[1]}."
+            )
+    about = f"{paths[0]} cannot" if len(paths) == 1 else "The files cannot"
+    return ValueError(f"{about} be read as CSV: Expected {cells[1]} columns, got {cells[2]}.")
+
+
+def _decodes(path: Path, dialect: Dialect) -> bool:
+    try:
+        with open_text(path, dialect.encoding) as stream:
+            while stream.read(_BLOCK):
+                pass
+    except EncodingError:
+        return False
+    return True
+
+
+def _uneven_line(path: Path, dialect: Dialect) -> tuple[int, int] | None:
+    """Where the first row ends that has not as many cells as there are columns, and how many.
 
     Arrow tells no place of a row where several threads read.
     """
-    with _open_text(path, dialect.encoding) as stream:
+    with open_text(path, dialect.encoding) as stream:
         rows = csv.reader(stream, delimiter=dialect.separator)
         try:
-            return next(
-                (rows.line_num for row in rows if row and len(row) != len(dialect.columns)), None
-            )
+            uneven = (row for row in rows if row and len(row) != len(dialect.columns))
+            return next(((rows.line_num, len(row)) for row in uneven), None)
         except csv.Error:
             return None
 
@@ -232,7 +314,7 @@ def first_line(error: Exception) -> str:
 
 
 def _marked(path: Path) -> str:
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+    with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as stream:
         try:
             start = stream.read(4)
         except (OSError, EOFError, zlib.error) as error:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from apfex.files import CSV_ENDINGS
 from apfex.plain import printable
 from apfex.runs._audit_data import (
     MOST_LEVELS,
@@ -31,7 +32,13 @@ from apfex.runs._columns import (
 )
 from apfex.runs._labels import MISSING, Outcome, check_finite, read_decisions, read_reached
 from apfex.runs._settings import AuditFileSettings, spelled
-from apfex.sources import Table, open_table, path_of
+from apfex.sources import (
+    Table,
+    check_encoding,
+    open_table,
+    path_of,
+    told_as_run_errors,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +62,7 @@ def wants_engine(source: Any, settings: AuditFileSettings, measures: Sequence[Me
         return True
     if is_file and not all(one.is_of_sums for one in measures):
         return False  # such as an AUC, which needs the rows
-    if is_file and settings.encoding is None and str(source).lower().endswith((".csv", ".tsv")):
+    if is_file and str(source).lower().endswith((".csv", ".tsv")):
         return Path(source).stat().st_size > _LARGE
     return is_for_engine(source)
 
@@ -152,9 +159,11 @@ def open_for_engine(
     from apfex.engines import is_for_engine, open_engine_table
 
     is_path = isinstance(source, str | os.PathLike)
-    is_plain = is_path and str(source).lower().endswith((".csv", ".tsv", ".txt")) and not encoding
-    if is_for_engine(source) or is_plain:
-        return OpenedTable(open_engine_table(source, settings.table), None)
+    is_csv = is_path and str(source).lower().endswith(CSV_ENDINGS)
+    if is_for_engine(source) or is_csv:
+        with told_as_run_errors():
+            known = check_encoding(encoding)
+            return OpenedTable(open_engine_table(source, settings.table, known), None)
     table = open_table(source, encoding, sheet)
     _, sensitive, control = named_columns(table, settings)
     codes = without_bins([*sensitive, *control], settings.bins)

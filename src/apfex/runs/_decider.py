@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from apfex.files import to_values
+from apfex.files import is_code, to_values
 from apfex.groups import UnseenGroupWarning
 from apfex.plain import listed
 from apfex.runs._columns import check_kind, check_lacking, group_columns, read_groups, to_features
@@ -107,11 +107,32 @@ class Decider:
         """Sensitive columns, where decisions depend on them."""
         kinds = self.sensitive
         text = [column for column, kind in kinds.items() if kind == "text"]
+        self._refuse_numbers(rows.select(text).schema, name)
         frame = to_pandas(rows.select(list(kinds)), text)
         for column, values in frame.items():
             if kinds[str(column)] != "any":
                 check_kind(values, kinds[str(column)], name)
         return group_columns(read_groups(frame, self.bins))
+
+    def _refuse_numbers(self, texts: pa.Schema, name: str) -> None:
+        """Of codes such as 01 numbers do not tell which one is meant."""
+        import pyarrow as pa
+
+        groups = self.classifier.fitted_.groups
+        for field in texts:
+            if groups is None or not (
+                pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+            ):
+                continue
+            levels = groups.levels[groups.attributes.index(field.name)]
+            code = next((one for one in levels if one is not None and is_code(one)), None)
+            if code is not None:
+                raise RunError(
+                    f"{name}: {field.name} must hold text, as it did in the run, where '{code}' is "
+                    "a group, got numbers; read the column as text, with pandas by "
+                    f"dtype={{'{field.name}': str}}.",
+                    found="numbers",
+                )
 
 
 @contextmanager

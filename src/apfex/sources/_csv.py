@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from apfex import files
 from apfex.files import NO_VALUE, Dialect, EncodingError, as_codes, csv_options, reading_csv
+from apfex.files import check_quotes as refuse_quotes
+from apfex.files import read_dialect as dialect_of
+from apfex.files import stream_csv as cells_of
 from apfex.sources._errors import RunError, hint
 
 if TYPE_CHECKING:
@@ -20,13 +22,13 @@ def read_dialect(path: Path, encoding: str | None) -> Dialect:
     """How a file is written; ``encoding`` is as a user gave it."""
     known = check_encoding(encoding)
     with told_as_run_errors():
-        return files.read_dialect(path, known)
+        return dialect_of(path, known)
 
 
 def check_quotes(path: Path, dialect: Dialect) -> None:
     """Refuse a quote that is never closed: all rows after it would be one cell."""
     with told_as_run_errors():
-        files.check_quotes(path, dialect)
+        refuse_quotes(path, dialect)
 
 
 def read_csv(
@@ -62,7 +64,7 @@ def read_csv(
 def stream_csv(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
     """All cells as they stand, as text, some rows at a time: memory does not grow with the file."""
     with told_as_run_errors():
-        yield from files.stream_csv(path, dialect)
+        yield from cells_of(path, dialect)
 
 
 def _parse_csv(

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from apfex.files import first_line, kinds_in_words
+from apfex.files import first_line, kinds_in_words, with_common_decimal
 from apfex.plain import nearest, printable
+from apfex.sources._csv import told_as_run_errors
 from apfex.sources._errors import RunError
 from apfex.sources._tables import Table
 
@@ -114,16 +115,10 @@ def to_schema(rows: pa.Table, schema: pa.Schema, file: str) -> pa.Table:
 
 def common_decimal(tables: Sequence[Table]) -> list[Table]:
     """CSV files with one decimal mark: a comma where one of them has that."""
-    comma = next((t for t in tables if t.dialect is not None and t.dialect.decimal == ","), None)
-    if comma is None:
+    paths = [table.path for table in tables if table.path is not None and table.dialect]
+    dialects = [table.dialect for table in tables if table.dialect]
+    with told_as_run_errors():
+        known = with_common_decimal(paths, dialects)
+    if not known:
         return list(tables)
-    found = []
-    for table in tables:
-        assert table.dialect is not None  # files of one form
-        if table.dialect.separator == ",":
-            raise RunError(
-                f"{table.name} has commas between cells, but {comma.name} has them in numbers; "
-                "write all files in one form."
-            )
-        found.append(replace(table, dialect=replace(table.dialect, decimal=",")))
-    return found
+    return [replace(table, dialect=own) for table, own in zip(tables, known, strict=True)]

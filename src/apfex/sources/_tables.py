@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 from apfex.clusters import is_dask_frame
 from apfex.files import (
+    CSV_ENDINGS,
     Dialect,
     check_single,
     check_text,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 FileFormat = Literal["csv", "excel", "parquet", "arrow"]
 ENDINGS: dict[str, FileFormat] = {
-    **dict.fromkeys((".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz"), "csv"),
+    **dict.fromkeys(CSV_ENDINGS, "csv"),
     **dict.fromkeys((".xlsx", ".xlsm"), "excel"),
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
     **dict.fromkeys((".arrow", ".feather", ".ipc"), "arrow"),

@@ -11,7 +11,7 @@ from apfex.files import (
     Dialect,
     check_quotes,
     kinds_in_words,
-    read_dialect,
+    read_dialects,
     stream_csv,
     to_values,
     typed_cells,
@@ -38,7 +38,7 @@ def open_csv_files(
     """
     import pyarrow as pa
 
-    dialects = [_read_dialect(path, encoding) for path in paths]
+    dialects = read_dialects(paths, encoding)
     schema = _find_schema(paths, dialects, codes)
 
     def read(columns: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
@@ -50,14 +50,6 @@ def open_csv_files(
                     yield frame_of(batch)
 
     return Stream(name, dialects[0].columns, read)
-
-
-def _read_dialect(path: Path, encoding: str | None) -> Dialect:
-    dialect = read_dialect(path, encoding)
-    repeated = sorted(one for one in dialect.columns if dialect.columns.count(one) > 1)
-    if repeated:
-        raise ValueError(f"{path} has two columns named '{repeated[0]}'; rename one.")
-    return dialect
 
 
 def _read_cells(path: Path, dialect: Dialect, columns: Sequence[str]) -> Iterator[pa.Table]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ def is_stream(source: Any) -> bool:
     return any(check(source) for check, _ in _KINDS)
 
 
-def open_stream(source: Any, folder: Path) -> Stream:
+def open_stream(source: Any, folder: Path, codes: Collection[str] = ()) -> Stream:
     """Open a source as a stream; one that can be read only once is written to the folder first.
 
     Parameters
@@ -44,6 +44,8 @@ def open_stream(source: Any, folder: Path) -> Stream:
     source : path, pattern, folder, list of paths, pyarrow Dataset or reader, function, ...
     folder : Path
         Of :func:`spool_folder`.
+    codes : collection of str
+        Columns that rows are grouped by: text where CSV has codes such as 01, and no numbers.
 
     Returns
     -------
@@ -62,7 +64,7 @@ def open_stream(source: Any, folder: Path) -> Stream:
     if isinstance(source, Stream):
         return source
     if is_path(source):
-        return open_files(source)
+        return open_files(source, codes=codes)
     for check, opened in _KINDS:
         if check(source):
             return opened(source, folder)

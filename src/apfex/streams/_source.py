@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from apfex.arguments import check_path
 from apfex.files import (
+    CSV_ENDINGS,
     check_single,
     check_text,
     empty_floats,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc"}
 _FORMATS[".ipc"] = "ipc"
-_CSV = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz")
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 _BUFFER = 2**16
 """Bytes of a column that are read at a time, however long a row group is."""
@@ -317,7 +317,7 @@ def _is_hidden(path: Path) -> bool:
 
 
 def _is_csv(path: Path) -> bool:
-    return path.name.lower().endswith(_CSV)
+    return path.name.lower().endswith(CSV_ENDINGS)
 
 
 def _format_of(paths: Sequence[Path]) -> str:
@@ -341,4 +341,4 @@ def _format_of(paths: Sequence[Path]) -> str:
 
 
 def _endings() -> str:
-    return ", ".join((*_FORMATS, *_CSV))
+    return ", ".join((*_FORMATS, *CSV_ENDINGS))
