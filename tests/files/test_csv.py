@@ -147,7 +147,7 @@ def test_marks_before_decimals_mean_the_same_in_memory_and_in_an_engine(tmp_path
 
 def test_codes_stay_text_in_a_fit_of_a_file(tmp_path):
     rows = [
-        f"{place // 3 % 2},{('1', '01', '2')[place % 3]},{place // 3 % 4}" for place in range(300)
+        f"{place // 3 % 2},{('1', '01', '2')[place % 3]},{place // 3 % 2}" for place in range(300)
     ]
     path = written(tmp_path, "\n".join(["y,g,x", *rows, ""]))
     clf = APFExClassifier(model="linear", group_thresholds=True, n_members=2)
