@@ -8,7 +8,7 @@ from pathlib import Path
 from apfex.engines._addresses import is_remote, without_secrets
 from apfex.engines._csv import csv_query, files_sql, listed_sql
 from apfex.engines._names import alike_names
-from apfex.files import read_header
+from apfex.files import check_apart, read_header
 from apfex.plain import listed, nearest
 
 _PARQUET = (".parquet", ".pq")
@@ -33,6 +33,8 @@ def find_files(*texts: str) -> tuple[tuple[str, ...], str, str, tuple[tuple[str,
             f"A list of files must be of URLs or of files of this machine, got "
             f"{listed([without_secrets(file) for file in files])}; copy the others here."
         )
+    if not some_remote:
+        check_apart(files)
     formats = {_format(path) for path in files}
     if len(formats) > 1:
         said = f"{without_secrets(texts[0])} must match" if len(texts) == 1 else "A list must be of"
