@@ -279,3 +279,30 @@ def test_bad_files_among_many(apfex, finished, new, tmp_path, monkeypatch, argum
     assert said.code == 2
     assert words in said.err
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def predicted(apfex, run, frame, folder):
+    """What is told on stderr."""
+    frame.to_csv(folder / "other.csv", index=False)
+    said = apfex("predict", run, folder / "other.csv", "--out", folder / "out.csv", "--force")
+    assert said.code == 0
+    return said.err
+
+
+@pytest.mark.parametrize("n", [60, 49])
+def test_a_column_that_tells_the_model_nothing_is_named(apfex, finished, new, tmp_path, n):
+    frame = pd.read_csv(new, dtype=str).head(n)
+    few = frame.assign(town=["Mars"] * (n - 1) + [frame["town"][0]], merit_1=frame["merit_1"][:1])
+    assert "Check that" not in predicted(apfex, finished, few, tmp_path)
+    none = frame.assign(town="Mars", merit_1=None)
+    said = predicted(apfex, finished, none, tmp_path)
+    assert said.count("Check that this is meant") == (2 if n == 60 else 0)
+    for words in ("merit_1 is empty in all 60 rows: its", "town has in none of 60 rows a value"):
+        assert (words in said) == (n == 60)
+    parts = tmp_path / "parts"  # what the last part has counts, too
+    parts.mkdir()
+    none.to_csv(parts / "a.csv", index=False)
+    frame.to_csv(parts / "b.csv", index=False)
+    said = apfex("predict", finished, parts, "--out", tmp_path / "both.csv")
+    assert said.code == 0
+    assert "Check that" not in said.err

@@ -41,6 +41,7 @@ from apfex.runs._folder import (
 from apfex.runs._predictions import PredictedFile, check_new, target_of
 from apfex.runs._settings import spelled
 from apfex.runs._udf import RunUDF
+from apfex.runs._unlike_training import UnlikeTraining
 from apfex.sources import RunError, RunWarning, hint, open_stream, open_writer
 
 if TYPE_CHECKING:
@@ -212,13 +213,14 @@ class Run:
         import narwhals as nw
         import pandas as pd
 
-        decider = self._decider(point)
+        decider, unlike = self._watched(point)
         stream = open_stream(rows, encoding, sheet)
         decider.check(stream.columns, stream.name)
         self._warn_of_use(decider.classifier.point_)
         with one_warning_of_unseen(decider):
             batches = stream.batches(stream.part_rows(None), [*decider.columns])
             found = [decider.decide_batch(batch, stream.decimal) for batch in batches]
+        unlike.warn()
         columns = {name: np.concatenate([part[name] for part in found]) for name in NAMES}
         if nw.dependencies.is_polars_dataframe(rows):
             return nw.from_dict(columns, backend="polars").to_native()
@@ -274,7 +276,7 @@ class Run:
             raise RunError(
                 f"{hint('batch_size')} must be at least 1, got {batch_size}.", found=batch_size
             )
-        decider = self._decider(point)
+        decider, unlike = self._watched(point)
         stream = open_stream(rows, encoding, sheet)
         target = target_of(out, stream, force)
         names = [f"{prefix}{name}" for name in NAMES]
@@ -293,6 +295,7 @@ class Run:
                 done += len(batch.rows)
                 if progress is not None:
                     progress(done, total)
+        unlike.warn()
         return PredictedFile(
             out=target if isinstance(target, Path) else None,
             rows=done,
@@ -355,6 +358,12 @@ class Run:
         """A point with all that it needs to decide for new rows."""
         given = self.record["settings"].get("bins")
         return Decider(self._at(point), self.record["features"], self.record["words"], given)
+
+    def _watched(self, point: int | None) -> tuple[Decider, UnlikeTraining]:
+        """A point, with what looks at all rows that it decides."""
+        decider = self._decider(point)
+        unlike = UnlikeTraining.of(decider.classifier)
+        return replace(decider, unlike=unlike), unlike
 
     def _warn_of_use(self, point: int) -> None:
         """Warn of a run whose decisions nobody should use as they are, or not at this point."""
