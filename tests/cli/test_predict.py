@@ -105,7 +105,9 @@ def test_json(apfex, finished, new, tmp_path):
         ({"add": "prediction"}, [], "has a column 'prediction' already"),
         ({}, ["--point", "99"], "--point must be from 0 to"),
         ({}, ["--out", "no/such/place.csv"], "needs the folder"),
-        ({}, ["--out", "out.xlsx"], "must end in .csv"),
+        ({"text": "merit_1", "cell": "inf"}, [], "in 1 rows; empty these cells.\n"),
+        ({}, ["--out", "out.xlsx"], "out.xlsx must end in .csv, .parquet or .arrow, as Excel"),
+        ({}, ["--out", "out.json"], "out.json must end in .csv, .parquet or .arrow, so that"),
         ({}, ["--out", "."], "is a folder"),
     ],
 )
@@ -117,7 +119,7 @@ def test_bad_rows_and_options(apfex, finished, new, change, arguments, words):
         frame = frame.rename(columns=dict([change["rename"]]))
     if "text" in change:
         frame = frame.astype({change["text"]: object})
-        frame.loc[7, change["text"]] = "about 3"
+        frame.loc[7, change["text"]] = change.get("cell", "about 3")
     if "add" in change:
         frame[change["add"]] = 1
     frame.to_csv(new, index=False)
