@@ -308,3 +308,40 @@ def test_a_column_that_tells_the_model_nothing_is_named(apfex, finished, new, tm
     said = apfex("predict", finished, parts, "--out", tmp_path / "both.csv")
     assert said.code == 0
     assert "Check that" not in said.err
+
+
+def forged(finished, folder, name, change):
+    """A copy of a run, of which one file was changed."""
+    copy = folder / "forged"
+    shutil.copytree(finished, copy)
+    found = json.loads((copy / name).read_text())
+    change(found)
+    (copy / name).write_text(json.dumps(found))
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "command", "words"),
+    [
+        ("run.json", lambda r: r["words"].reverse(), "predict", "words must be those of its"),
+        ("run.json", lambda r: r["results"].update(point=99), "predict", "not of the model in"),
+        ("run.json", lambda r: r["results"]["points"].pop(), "predict", "not of the model in"),
+        (
+            "run.json",
+            lambda r: r["results"]["points"][0].update({"error on validation rows": 0.01}),
+            "predict",
+            "is not of the model in",
+        ),
+        ("front.json", lambda f: f["points"][0].update(error=0.01), "report", "of the front in"),
+        ("run.json", lambda r: r["results"]["points"][0].update(error=None), "card", "the front"),
+    ],
+)
+def test_parts_of_different_runs_are_refused(
+    apfex, finished, new, tmp_path, name, change, command, words
+):
+    run = forged(finished, tmp_path, name, change)
+    said = apfex(
+        command, run, *([new, "--out", tmp_path / "o.csv"] if command == "predict" else [])
+    )
+    assert (said.code, words in said.err) == (2, True), said.err
+    assert not (tmp_path / "o.csv").exists()
