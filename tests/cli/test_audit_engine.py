@@ -166,3 +166,33 @@ def test_numbers_with_many_values_propose_the_same_bins(frame, tmp_path):
             )
         said.append(str(caught[0].message))
     assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_several_conditions_hold_together(apfex, frame, tmp_path, ending):
+    frame = frame.assign(month=np.arange(len(frame)) % 6, year=np.arange(len(frame)) % 2 + 2024)
+    path = tmp_path / f"dated.{ending}"
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+    words = ["--prediction", "approved", "--positive", "yes", "--sensitive", "sex", "--json"]
+    rules = ["--where", "race=a", "--where", "month=1,2,3", "--where", "year=2024"]
+    said = apfex("audit", path, *words, *rules)
+    assert said.code == 0, said.err
+    assert "Warning" not in said.err
+    chosen = frame[
+        (frame["race"] == "a") & frame["month"].isin([1, 2, 3]) & (frame["year"] == 2024)
+    ]
+    rates = (chosen["approved"] == "yes").groupby(chosen["sex"]).mean()
+    found = json.loads(said.out)["audit"]
+    assert found["gaps"][0]["gap"] == pytest.approx(rates.max() - rates.min())
+    assert found["n_rows"] == len(chosen)
+
+
+def test_of_several_values_those_that_no_row_has_are_named(apfex, frame, tmp_path):
+    path = tmp_path / "months.parquet"
+    frame.assign(month=np.arange(len(frame)) % 2 + 5).to_parquet(path)
+    said = apfex("audit", path, *WITH, "--where", "month=5,6")
+    assert "no row has" not in said.err
+    said = apfex("audit", path, *WITH, "--where", "month=5,7")
+    assert said.code == 0
+    assert "where names '7' of month, which no row has, so that only the rows" in said.err
+    assert "month has 5, 6." in said.err

@@ -133,6 +133,7 @@ def test_what_is_proposed_can_be_typed(apfex, tmp_path, names, typed):
     assert said.err.rstrip().endswith(f"Leave them out: {typed}")
 
 
+WHOM = ("--label", "hired", "--sensitive", "sex,origin")
 BAD = {
     ("--label", "hird", "--sensitive", "sex"): "no column 'hird' (--label); did you mean 'hired'?",
     ("--label", "hired", "--sensitive", "sex"): "--positive hired",
@@ -169,8 +170,8 @@ BAD = {
     (*COLUMNS, "--class-weight", "balanced", "--cost", "false_positive=2"): "with --cost: both say",
     (*COLUMNS, "--threads", "0"): "--threads must be at least 1, got '0'",
     (*COLUMNS, "--sheet", "data"): "--sheet is for Excel files, got 'data'",
-    (*COLUMNS, "--positive", "hired,fired"): "--positive 'fired' is no value of hired; did you",
-    (*COLUMNS, "--positive", "hired,rejected"): "--positive must leave a value of hired",
+    (*WHOM, "--positive", "hired,fired"): "--positive 'fired' is no value of hired; did you",
+    (*WHOM, "--positive", "hired,rejected"): "--positive must leave a value of hired",
     (*COLUMNS, "--test-fraction", "2"): "--test-fraction must lie between 0 and 1",
     (*COLUMNS, "--tolerance", "2"): "tolerance must be at least 0 and below 1",
     (*COLUMNS, "--model", "tree"): "--model must be one of",

@@ -105,7 +105,9 @@ def test_json(apfex, finished, new, tmp_path):
         ({"add": "prediction"}, [], "has a column 'prediction' already"),
         ({}, ["--point", "99"], "--point must be from 0 to"),
         ({}, ["--out", "no/such/place.csv"], "needs the folder"),
-        ({}, ["--out", "out.xlsx"], "must end in .csv"),
+        ({"text": "merit_1", "cell": "inf"}, [], "in 1 rows; empty these cells.\n"),
+        ({}, ["--out", "out.xlsx"], "out.xlsx must end in .csv, .parquet or .arrow, as Excel"),
+        ({}, ["--out", "out.json"], "out.json must end in .csv, .parquet or .arrow, so that"),
         ({}, ["--out", "."], "is a folder"),
     ],
 )
@@ -117,7 +119,7 @@ def test_bad_rows_and_options(apfex, finished, new, change, arguments, words):
         frame = frame.rename(columns=dict([change["rename"]]))
     if "text" in change:
         frame = frame.astype({change["text"]: object})
-        frame.loc[7, change["text"]] = "about 3"
+        frame.loc[7, change["text"]] = change.get("cell", "about 3")
     if "add" in change:
         frame[change["add"]] = 1
     frame.to_csv(new, index=False)
@@ -279,3 +281,67 @@ def test_bad_files_among_many(apfex, finished, new, tmp_path, monkeypatch, argum
     assert said.code == 2
     assert words in said.err
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def predicted(apfex, run, frame, folder):
+    """What is told on stderr."""
+    frame.to_csv(folder / "other.csv", index=False)
+    said = apfex("predict", run, folder / "other.csv", "--out", folder / "out.csv", "--force")
+    assert said.code == 0
+    return said.err
+
+
+@pytest.mark.parametrize("n", [60, 49])
+def test_a_column_that_tells_the_model_nothing_is_named(apfex, finished, new, tmp_path, n):
+    frame = pd.read_csv(new, dtype=str).head(n)
+    few = frame.assign(town=["Mars"] * (n - 1) + [frame["town"][0]], merit_1=frame["merit_1"][:1])
+    assert "Check that" not in predicted(apfex, finished, few, tmp_path)
+    none = frame.assign(town="Mars", merit_1=None)
+    said = predicted(apfex, finished, none, tmp_path)
+    assert said.count("Check that this is meant") == (2 if n == 60 else 0)
+    for words in ("merit_1 is empty in all 60 rows: its", "town has in none of 60 rows a value"):
+        assert (words in said) == (n == 60)
+    parts = tmp_path / "parts"  # what the last part has counts, too
+    parts.mkdir()
+    none.to_csv(parts / "a.csv", index=False)
+    frame.to_csv(parts / "b.csv", index=False)
+    said = apfex("predict", finished, parts, "--out", tmp_path / "both.csv")
+    assert said.code == 0
+    assert "Check that" not in said.err
+
+
+def forged(finished, folder, name, change):
+    """A copy of a run, of which one file was changed."""
+    copy = folder / "forged"
+    shutil.copytree(finished, copy)
+    found = json.loads((copy / name).read_text())
+    change(found)
+    (copy / name).write_text(json.dumps(found))
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "command", "words"),
+    [
+        ("run.json", lambda r: r["words"].reverse(), "predict", "words must be those of its"),
+        ("run.json", lambda r: r["results"].update(point=99), "predict", "not of the model in"),
+        ("run.json", lambda r: r["results"]["points"].pop(), "predict", "not of the model in"),
+        (
+            "run.json",
+            lambda r: r["results"]["points"][0].update({"error on validation rows": 0.01}),
+            "predict",
+            "is not of the model in",
+        ),
+        ("front.json", lambda f: f["points"][0].update(error=0.01), "report", "of the front in"),
+        ("run.json", lambda r: r["results"]["points"][0].update(error=None), "card", "the front"),
+    ],
+)
+def test_parts_of_different_runs_are_refused(
+    apfex, finished, new, tmp_path, name, change, command, words
+):
+    run = forged(finished, tmp_path, name, change)
+    said = apfex(
+        command, run, *([new, "--out", tmp_path / "o.csv"] if command == "predict" else [])
+    )
+    assert (said.code, words in said.err) == (2, True), said.err
+    assert not (tmp_path / "o.csv").exists()

@@ -114,11 +114,11 @@ def _start(
         typer.echo(context.get_help())
 
 
-app.command(epilog=_explore.EXAMPLES)(_explore.explore)
-app.command(epilog=_audit.EXAMPLES)(_audit.audit)
-app.command(epilog=_diff.EXAMPLES)(_diff.diff)
-app.command(epilog=_stored_runs.PREDICT_EXAMPLES)(_stored_runs.predict)
-app.command(epilog=_stored_runs.REPORT_EXAMPLES)(_stored_runs.report)
-app.command(epilog=_stored_runs.CARD_EXAMPLES)(_stored_runs.card)
-app.command(epilog=_stored_runs.RERUN_EXAMPLES)(_stored_runs.rerun)
+app.command(cls=_options.Command, epilog=_explore.EXAMPLES)(_explore.explore)
+app.command(cls=_options.Command, epilog=_audit.EXAMPLES)(_audit.audit)
+app.command(cls=_options.Command, epilog=_diff.EXAMPLES)(_diff.diff)
+app.command(cls=_options.Command, epilog=_stored_runs.PREDICT_EXAMPLES)(_stored_runs.predict)
+app.command(cls=_options.Command, epilog=_stored_runs.REPORT_EXAMPLES)(_stored_runs.report)
+app.command(cls=_options.Command, epilog=_stored_runs.CARD_EXAMPLES)(_stored_runs.card)
+app.command(cls=_options.Command, epilog=_stored_runs.RERUN_EXAMPLES)(_stored_runs.rerun)
 app.add_typer(datasets, name="datasets")

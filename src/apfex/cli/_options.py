@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperCommand
 
 CRITERIA = ["dp,tpr"]
+_WITH_COMMAS = ("positive", "max_gap", "cost", "class_weight")
+"""Options that are given once, with several values between commas."""
+Value = TypeVar("Value")
+
+
+class Command(TyperCommand):
+    """A command that refuses a second value for an option that has one; the first would be lost."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read what was typed."""
+        if not ctx.resilient_parsing:  # while a shell completes a line, it may be anything
+            _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+            _check_given_once(given)
+        return super().parse_args(ctx, args)
+
+
+def _check_given_once(given: Sequence[Any]) -> None:
+    for option in given:
+        times = sum(one is option for one in given)
+        takes_more = option.param_type_name == "argument" or option.multiple or option.is_flag
+        if times > 1 and not takes_more:
+            several = ", or put several values into one, with commas between"
+            raise ValueError(
+                f"{option.opts[0]} must be given once, got it {times} times; keep the one that is "
+                f"meant{several * (option.name in _WITH_COMMAS)}."
+            )
 
 
 def examples(*lines: str, after: str = "") -> str:
@@ -114,31 +141,31 @@ def arguments(typed: Mapping[str, Any], *others: str) -> dict[str, Any]:
 
 def read_bins(given: Sequence[str] | None) -> dict[str, list[float]]:
     """``age=25,45,65``: where a column of numbers is cut."""
-    found = {}
+    found = []
     for text in given or ():
         name, _, edges = text.rpartition("=")
         try:
-            found[name] = [float(edge) for edge in edges.split(",")]
+            found.append((name, [float(edge) for edge in edges.split(",")]))
         except ValueError:
             name = ""
         if not name:
             raise ValueError(
                 f"--bins must be a column and rising numbers, such as age=25,45,65, got {text!r}."
             )
-    return found
+    return _each_once("--bins", found)
 
 
 def read_where(given: Sequence[str] | None) -> dict[str, list[str]] | None:
     """``month=5``, or ``month=5,6``: values that a column must have."""
-    found = {}
+    found = []
     for text in given or ():
         name, mark, values = text.partition("=")
         if not (name.strip() and mark):
             raise ValueError(
                 f"--where must be a column and a value, such as month=5, got {text!r}."
             )
-        found[name.strip()] = [value.strip() for value in values.split(",")]
-    return found or None
+        found.append((name.strip(), [value.strip() for value in values.split(",")]))
+    return _each_once("--where", found) or None
 
 
 def read_max_gap(text: str | None) -> float | dict[str, float] | None:
@@ -147,11 +174,12 @@ def read_max_gap(text: str | None) -> float | dict[str, float] | None:
         if text is None or "=" not in text:
             return None if text is None else float(text)
         parts = (part.partition("=") for part in text.split(","))
-        return {name.strip(): float(value) for name, _, value in parts}
+        found = [(name.strip(), float(value)) for name, _, value in parts]
     except ValueError as error:
         raise ValueError(
             f"--max-gap must be a number from 0 to 1, or such as dp=0.05,tpr=0.1, got {text!r}."
         ) from error
+    return _each_once("--max-gap", found)
 
 
 def read_cost(text: str | None) -> dict[str, float] | None:
@@ -160,12 +188,13 @@ def read_cost(text: str | None) -> dict[str, float] | None:
         return None
     try:
         parts = (part.partition("=") for part in text.split(","))
-        return {name.strip().replace("-", "_"): float(value) for name, _, value in parts}
+        found = [(name.strip().replace("-", "_"), float(value)) for name, _, value in parts]
     except ValueError as error:
         raise ValueError(
             "--cost must be what errors cost, such as false_positive=1,false_negative=5, got "
             f"{text!r}."
         ) from error
+    return _each_once("--cost", found)
 
 
 def read_class_weight(text: str | None) -> str | dict[str, float] | None:
@@ -174,8 +203,21 @@ def read_class_weight(text: str | None) -> str | dict[str, float] | None:
         return None if text is None else "balanced"
     try:
         parts = (part.partition("=") for part in text.split(","))
-        return {name.strip(): float(value) for name, _, value in parts}
+        found = [(name.strip(), float(value)) for name, _, value in parts]
     except ValueError as error:
         raise ValueError(
             f"--class-weight must be balanced, or such as positive=5, got {text!r}."
         ) from error
+    return _each_once("--class-weight", found)
+
+
+def _each_once(option: str, given: Iterable[tuple[str, Value]]) -> dict[str, Value]:
+    """What was typed for each name; a name with two would keep the last of them."""
+    found: dict[str, Value] = {}
+    for name, value in given:
+        if name in found:
+            several = "; put all of its values into one, with commas between"
+            rest = several if option in ("--where", "--bins") else ""
+            raise ValueError(f"{option} must name {name!r} once, got it twice{rest}.")
+        found[name] = value
+    return found

@@ -6,7 +6,7 @@ import glob
 from pathlib import Path
 
 from apfex.engines._addresses import is_remote, without_secrets
-from apfex.files import CSV_ENDINGS
+from apfex.files import CSV_ENDINGS, check_apart
 from apfex.plain import listed, nearest
 
 _PARQUET = (".parquet", ".pq")
@@ -27,6 +27,8 @@ def find_files(*texts: str) -> tuple[tuple[str, ...], str]:
             f"A list of files must be of URLs or of files of this machine, got "
             f"{listed([without_secrets(file) for file in files])}; copy the others here."
         )
+    if not some_remote:
+        check_apart(files)
     formats = {_format(path) for path in files}
     if len(formats) > 1:
         said = f"{without_secrets(texts[0])} must match" if len(texts) == 1 else "A list must be of"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import re
+import warnings
 from collections.abc import Collection, Mapping
+from functools import reduce
 from typing import Any
 
 from apfex.engines._open import EngineTable
@@ -11,6 +14,8 @@ from apfex.plain import listed
 
 _EXACT = 2**53  # whole numbers below are floats, too
 _SHOWN = 8
+_MOST_TYPED = 40
+"""Values that somebody has written down; of more, as of a range, some may well be lacking."""
 
 
 def where_of(source: EngineTable, where: Any, grouped: Collection[str] = ()) -> Any:
@@ -31,9 +36,8 @@ def where_of(source: EngineTable, where: Any, grouped: Collection[str] = ()) -> 
         return table
     if isinstance(where, Mapping):
         source.check_files([source.column(name, "where") for name in where])
-        for name, wanted in where.items():
-            table = table.filter(_is_one_of(source, table[name], wanted, name in grouped))
-        return table
+        rules = (_is_one_of(source, table[n], wanted, n in grouped) for n, wanted in where.items())
+        return table.filter(*rules) if where else table
     import ibis
 
     condition = _condition(source, where)
@@ -117,17 +121,31 @@ def _values(source: EngineTable, name: str) -> str:
 
 
 def _is_one_of(source: EngineTable, column: Any, wanted: Any, grouped: bool) -> Any:
+    is_typed = isinstance(wanted, list | tuple | set)
     wanted = wanted.tolist() if hasattr(wanted, "tolist") else wanted  # an array or a series
     several = (
         list(wanted) if isinstance(wanted, list | tuple | set | frozenset | range) else [wanted]
     )
     if not several:
         raise ValueError(f"where must name at least one value of {column.get_name()}, got none.")
-    found = None
-    for value in several:
-        one = _is_value(source, column, value, grouped)
-        found = one if found is None else found | one
-    return found
+    each = [_is_value(source, column, value, grouped) for value in several]
+    if is_typed and 1 < len(several) <= _MOST_TYPED:
+        _warn_of_none(source, column.get_name(), several, each)
+    return reduce(operator.or_, each)
+
+
+def _warn_of_none(source: EngineTable, name: str, wanted: list[Any], each: list[Any]) -> None:
+    """Name those of several values that no row has: a misspelled one would be left out silently."""
+    asked = source.table.aggregate(**{f"v{at}": one.any() for at, one in enumerate(each)})
+    found = source.fetch(asked).to_pylist()[0].values()
+    none = [value for value, there in zip(wanted, found, strict=True) if not there]
+    if none and len(none) < len(wanted):
+        warnings.warn(
+            f"where names {listed([repr(value) for value in none])} of {name}, which no row has, "
+            f"so that only the rows with its other values are read; {name} has "
+            f"{_values(source, name)}.",
+            stacklevel=2,
+        )
 
 
 def _is_value(source: EngineTable, column: Any, value: Any, grouped: bool) -> Any:

@@ -1,5 +1,6 @@
 """Files from elsewhere: how CSV is written, what packed ones hold, and folders of a process."""
 
+from apfex.files._apart import check_apart
 from apfex.files._csv_cells import CellTypes, to_values, typed_cells
 from apfex.files._csv_codes import as_codes, is_code, typed_codes, typed_words
 from apfex.files._csv_dialect import (

@@ -102,17 +102,20 @@ def with_days(X: pd.DataFrame, types: Mapping[str, str]) -> pd.DataFrame:
     return X.assign(**days) if days else X
 
 
-def check_features(X: pd.DataFrame, table: str) -> pd.DataFrame:
-    """The columns, if a model can read them all; an error that names those it cannot."""
+def check_features(X: pd.DataFrame, table: str, *, needed: bool = False) -> pd.DataFrame:
+    """The columns, if a model can read them all; an error that names those it cannot.
+
+    ``needed``: none can be left out, as a model that was trained with them decides.
+    """
     refuse_features(
         [str(name) for name, column in X.items() if _feature_type(column) is None], table
     )
     for name, column in X.select_dtypes("floating").items():
         infinite = int(np.isinf(column.to_numpy()).sum())
         if infinite:
+            rest = "." if needed else f", or leave the column out: {hint('drop')}"
             raise RunError(
-                f"{table}: {name} is infinite in {infinite:,} rows; empty these cells, or leave "
-                f"the column out: {hint('drop')}",
+                f"{table}: {name} is infinite in {infinite:,} rows; empty these cells{rest}",
                 drop=[str(name)],
                 found=infinite,
             )
@@ -155,7 +158,7 @@ def to_features(rows: pa.Table, types: Mapping[str, str], table: str) -> pd.Data
     X = to_pandas(rows.select(list(types)), text)
     for name, column in X.items():
         check_kind(column, types[str(name)], table)
-    return check_features(with_days(X, types), table)
+    return check_features(with_days(X, types), table, needed=True)
 
 
 def check_kind(column: pd.Series, wanted: str, table: str) -> None:

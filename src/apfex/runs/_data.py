@@ -262,7 +262,7 @@ def _read_source(settings: ExploreSettings, frame: Any) -> tuple[LabelledRows, d
     if settings.source in names:
         return _read_dataset(settings.source, settings)
     path = Path(settings.source)
-    if not path.exists() and path.suffix not in ENDINGS:
+    if not path.exists() and path.suffix not in ENDINGS and settings.source != "-":
         said = f"'{settings.source}' is no file, and no data set"
         near = nearest_file(path) if path.suffix else None
         if near and not nearest(settings.source, names):

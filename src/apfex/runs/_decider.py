@@ -14,6 +14,7 @@ from apfex.files import is_code, to_values
 from apfex.groups import UnseenGroupWarning
 from apfex.plain import listed
 from apfex.runs._columns import check_kind, check_lacking, group_columns, read_groups, to_features
+from apfex.runs._unlike_training import UnlikeTraining
 from apfex.sources import Batch, RunError, hint, to_pandas
 
 if TYPE_CHECKING:
@@ -39,12 +40,15 @@ class Decider:
     words : pair of str
         Of the labels, in the order of the classifier's classes.
     bins : mapping from sensitive column to where it is cut, optional
+    unlike : UnlikeTraining, optional
+        What looks at all rows that are decided.
     """
 
     classifier: APFExClassifier
     features: Mapping[str, str]
     words: Sequence[str]
     bins: Mapping[str, Sequence[float]] | None = None
+    unlike: UnlikeTraining | None = None
 
     @property
     def sensitive(self) -> dict[str, str]:
@@ -98,6 +102,8 @@ class Decider:
     def decide(self, rows: pa.Table, name: str) -> dict[str, np.ndarray]:
         """Columns of :data:`NAMES` for rows of a table that is called so."""
         X = to_features(rows, self.features, name)
+        if self.unlike is not None:
+            self.unlike.see(X)
         given = {"sensitive_features": self._groups(rows, name)} if self.sensitive else {}
         labels, probabilities, margins = self.classifier.predict_with_margins(X, **given)
         words = np.array(self.words)[(labels == self.classifier.classes_[1]).astype(np.int64)]

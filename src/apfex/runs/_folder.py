@@ -277,6 +277,12 @@ def read_record(
     file = part_of(path, RUN) if path.is_dir() else path
     if not path.exists():
         raise RunError(f"There is no run {path}.")
+    if path.is_file() and path.suffix.lower() != ".json":
+        raise RunError(
+            f"{path} is no run of apfex: name the folder that `apfex explore` or `apfex audit` has "
+            f"written, or its {RUN}.",
+            found=path,
+        )
     if not file.exists():
         raise RunError(f"{path} is no run of apfex: it has no {RUN}, so it was not finished.")
     record = read_json(file)

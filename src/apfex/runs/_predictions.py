@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO, final
 
-from apfex.sources import RunError, TableStream, format_of, hint, path_of
+from apfex.sources import ENDINGS, RunError, TableStream, ending_of, hint, path_of
 
 
 @final
@@ -61,12 +61,12 @@ def target_of(
         raise RunError(said, found=target)
     if target.is_dir():
         raise RunError(f"{hint('out')} {target} is a folder; name a file in it.", found=target)
-    if format_of(target) == "excel":
+    if (form := ENDINGS.get(ending_of(target))) in (None, "excel"):
+        why = "so that its form is known."
+        if form == "excel":
+            why = "as Excel files are read, but not written. A spreadsheet opens CSV."
         raise RunError(
-            f"{hint('out')} {target} must end in .csv, .parquet or .arrow: Excel files are "
-            "read, but "
-            "not written. A spreadsheet opens CSV.",
-            found=target,
+            f"{hint('out')} {target} must end in .csv, .parquet or .arrow, {why}", found=target
         )
     if target.exists() and not force:
         raise RunError(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy as np
 from apfex.plain import printable
 from apfex.runs._audit import AuditRun, load_audit
 from apfex.runs._conclusion import Conclusion
-from apfex.runs._data import RunData
+from apfex.runs._data import RunData, classes_of
 from apfex.runs._decider import NAMES, Decider, one_warning_of_unseen
 from apfex.runs._folder import (
     AUDIT,
@@ -41,6 +42,7 @@ from apfex.runs._folder import (
 from apfex.runs._predictions import PredictedFile, check_new, target_of
 from apfex.runs._settings import spelled
 from apfex.runs._udf import RunUDF
+from apfex.runs._unlike_training import UnlikeTraining
 from apfex.sources import RunError, RunWarning, hint, open_stream, open_writer
 
 if TYPE_CHECKING:
@@ -105,7 +107,11 @@ class Run:
         if self._described is not None:
             return self._described
         check_finished(self.record, self._home)
-        return read_front(self._home)
+        found = read_front(self._home)
+        points = [{"error": point["error"]} for point in found["points"]]
+        if not _are_of(self.record, found["chosen"], points):
+            raise self._mixed(FRONT, "its points differ")
+        return found
 
     @cached_property
     def audit(self) -> Audit:
@@ -212,13 +218,14 @@ class Run:
         import narwhals as nw
         import pandas as pd
 
-        decider = self._decider(point)
+        decider, unlike = self._watched(point)
         stream = open_stream(rows, encoding, sheet)
         decider.check(stream.columns, stream.name)
         self._warn_of_use(decider.classifier.point_)
         with one_warning_of_unseen(decider):
             batches = stream.batches(stream.part_rows(None), [*decider.columns])
             found = [decider.decide_batch(batch, stream.decimal) for batch in batches]
+        unlike.warn()
         columns = {name: np.concatenate([part[name] for part in found]) for name in NAMES}
         if nw.dependencies.is_polars_dataframe(rows):
             return nw.from_dict(columns, backend="polars").to_native()
@@ -274,7 +281,7 @@ class Run:
             raise RunError(
                 f"{hint('batch_size')} must be at least 1, got {batch_size}.", found=batch_size
             )
-        decider = self._decider(point)
+        decider, unlike = self._watched(point)
         stream = open_stream(rows, encoding, sheet)
         target = target_of(out, stream, force)
         names = [f"{prefix}{name}" for name in NAMES]
@@ -293,6 +300,7 @@ class Run:
                 done += len(batch.rows)
                 if progress is not None:
                     progress(done, total)
+        unlike.warn()
         return PredictedFile(
             out=target if isinstance(target, Path) else None,
             rows=done,
@@ -356,6 +364,12 @@ class Run:
         given = self.record["settings"].get("bins")
         return Decider(self._at(point), self.record["features"], self.record["words"], given)
 
+    def _watched(self, point: int | None) -> tuple[Decider, UnlikeTraining]:
+        """A point, with what looks at all rows that it decides."""
+        decider = self._decider(point)
+        unlike = UnlikeTraining.of(decider.classifier)
+        return replace(decider, unlike=unlike), unlike
+
     def _warn_of_use(self, point: int) -> None:
         """Warn of a run whose decisions nobody should use as they are, or not at this point."""
         if not self.is_finished:
@@ -404,16 +418,40 @@ class Run:
         clf = load(part_of(self._home, MODEL))
         known = (clf.classes_.tolist(), [str(name) for name in clf.feature_names_in_])
         if known != (self.record["classes"], list(self.record["features"])):
+            raise self._mixed(MODEL, "its classes and features differ")
+        if list(classes_of(*self.record["words"])) != self.record["classes"]:
             raise RunError(
-                f"{self._home / RUN} is not of the model in {self._home / MODEL}: its classes and "
-                "features differ; copy the whole folder again."
+                f"{self._home / RUN} is damaged: words must be those of its classes, got "
+                f"{self.record['words']}; take it from a copy, or do the run again.",
+                found=self.record["words"],
             )
+        points = [{"error on validation rows": point.error} for point in clf.front_]
+        if self.is_finished and not _are_of(self.record, clf.point_, points):
+            raise self._mixed(MODEL, "its points differ")
         return clf
+
+    def _mixed(self, part: str, why: str) -> RunError:
+        return RunError(
+            f"{self._home / RUN} is not of the {'model' if part == MODEL else 'front'} in "
+            f"{self._home / part}: {why}; copy the whole folder again."
+        )
 
     @property
     def _home(self) -> Path:
         assert self.folder is not None  # what is not in memory was stored
         return self.folder
+
+
+def _are_of(record: Mapping[str, Any], chosen: int, points: Sequence[Mapping[str, float]]) -> bool:
+    """Whether a choice and figures of points are those that a record tells."""
+    told = record["results"]
+    pairs = [
+        (own.get(name, value), value)  # other versions may have had fewer figures
+        for own, found in zip(told["points"], points, strict=False)
+        for name, value in found.items()
+    ]
+    same = all(own is not None and math.isclose(own, value, rel_tol=1e-9) for own, value in pairs)
+    return same and (chosen, len(points)) == (told["point"], len(told["points"]))
 
 
 def caveats_of(described: Mapping[str, Any]) -> list[Mapping[str, Any]]:

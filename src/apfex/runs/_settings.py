@@ -417,7 +417,16 @@ def _check_max_gap(
     if given is None:
         return {criteria[0]: 0.05}
     bounds = given if isinstance(given, Mapping) else dict.fromkeys(criteria, given)
-    found = {_check_criteria(name)[0]: bound for name, bound in bounds.items()}
+    found: dict[str, Any] = {}
+    for name, bound in bounds.items():
+        of, *others = _check_criteria(name)
+        if others or of in found:
+            raise RunError(
+                f"{hint('max_gap')} must name each criterion once, by itself, got {name!r}"
+                f"{f' beside {of!r}' if of in found else ''}.",
+                found=name,
+            )
+        found[of] = bound
     for name, bound in found.items():
         if name not in criteria:
             raise RunError(

@@ -7,7 +7,7 @@ from apfex.sources._streams import Batch, TableStream, open_stream
 from apfex.sources._tables import (
     ENDINGS,
     Table,
-    format_of,
+    ending_of,
     nearest_file,
     open_table,
     stored_schema,

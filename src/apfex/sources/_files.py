@@ -8,6 +8,7 @@ from glob import glob, has_magic
 from pathlib import Path
 from urllib.parse import unquote
 
+from apfex.files import check_apart
 from apfex.sources._errors import RunError
 from apfex.sources._tables import ENDINGS, format_of
 
@@ -45,6 +46,10 @@ def find_files(sources: Sequence[Path]) -> list[Path]:
     Names that begin with ``.`` or ``_`` are no data, as Spark's ``_SUCCESS``.
     """
     files = sorted({file for source in sources for file in _files_of(source)})
+    try:
+        check_apart(files)
+    except ValueError as error:
+        raise RunError(str(error)) from error
     forms = {file: format_of(file) for file in files}
     first, form = next(iter(forms.items()))
     other = next((file for file, one in forms.items() if one != form), None)

@@ -182,10 +182,14 @@ def check_names(columns: Sequence[str], name: str) -> None:
         )
 
 
+def ending_of(path: Path) -> str:
+    """The end of a name that says the form of a file."""
+    return ("".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix).lower()
+
+
 def format_of(path: Path) -> FileFormat:
     """The format of a file by the end of its name."""
-    ending = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
-    format = ENDINGS.get(ending.lower())
+    format = ENDINGS.get(ending_of(path))
     if format is None:
         raise RunError(
             f"{path} must end in {', '.join(ENDINGS)}, so that its form is known; save a "
@@ -242,6 +246,12 @@ def _open_frame(frame: Any) -> Table:
 def _check_there(path: Path) -> None:
     if path.is_dir():
         raise RunError(f"{path} is a folder; name a CSV, Excel, Parquet or Arrow file.")
+    if str(path) == "-" and not path.exists():
+        raise RunError(
+            "A table must be a file, got -, the standard input, which can be read only once; write "
+            "what comes from it to a file first.",
+            found="-",
+        )
     if not path.exists():
         near = nearest_file(path)
         hint = f"; did you mean {near}?" if near else "."

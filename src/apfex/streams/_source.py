@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from apfex.arguments import check_path
 from apfex.files import (
     CSV_ENDINGS,
+    check_apart,
     check_single,
     check_text,
     empty_floats,
@@ -85,6 +86,7 @@ def open_files(source: Any, encoding: str | None = None, codes: Collection[str] 
     import pyarrow.dataset as ds
 
     paths = paths_of(source)
+    check_apart(paths)
     form = _format_of(paths)
     name = str(source) if len(paths) != 1 else str(paths[0])
     if form == "csv":
