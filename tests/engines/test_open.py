@@ -175,6 +175,7 @@ def test_urls_of_files_here_may_be_patterns_and_lists(folder):
         ("dayta.csv", "There is no file .*dayta.csv; did you mean .*data.csv"),
         ("empty", "empty must hold Parquet files, got a folder without any."),
         ("texts", r"without any; for its CSV files name .*texts/\*.csv"),
+        ("both", r"must hold Parquet files alone, got .*both/a.csv beside .*both/\*\*/\*.parquet"),
         ("data.xml", "must end in .parquet, .*of DuckDB or SQLite"),
         ("broken.parquet", "broken.parquet cannot be read by duckdb: "),
         ("blank.csv", "blank.csv is empty: a row of column names"),
@@ -188,6 +189,9 @@ def test_what_cannot_be_read_gets_a_sentence(tmp_path, name, message):
     (tmp_path / "empty").mkdir()
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.csv").write_text("a\n1\n")
+    (tmp_path / "both").mkdir()
+    (tmp_path / "both" / "a.csv").write_text("a\n1\n")
+    FRAME.to_parquet(tmp_path / "both" / "b.parquet")
     (tmp_path / "data.csv").write_text("a\n1\n")
     (tmp_path / "data.xml").write_text("<a/>")
     (tmp_path / "broken.parquet").write_text("no Parquet")

@@ -54,10 +54,15 @@ def _in_folder(folder: Path) -> tuple[str, ...]:
     every = sorted(path for path in folder.rglob("*") if path.is_file())
     seen = [p for p in every if not any(x.startswith(_HIDDEN) for x in p.relative_to(folder).parts)]
     files = tuple(str(path) for path in seen if path.suffix.lower() in _PARQUET)
+    csv = [path for path in seen if path.name.lower().endswith(CSV_ENDINGS)]
     if not files:
-        others = any(path.name.lower().endswith(CSV_ENDINGS) for path in seen)
-        remedy = f"; for its CSV files name {folder / '*.csv'}" if others else ""
+        remedy = f"; for its CSV files name {folder / '*.csv'}" if csv else ""
         raise ValueError(f"{folder} must hold Parquet files, got a folder without any{remedy}.")
+    if csv:
+        raise ValueError(
+            f"{folder} must hold Parquet files alone, got {csv[0]} beside them; name those that "
+            f"are meant, as {folder / '**' / '*.parquet'}."
+        )
     return files
 
 
