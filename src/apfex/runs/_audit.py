@@ -13,6 +13,7 @@ import numpy as np
 
 from apfex.markup import html_section, in_html, in_markdown
 from apfex.plain import printable
+from apfex.runs._agreement import check_audit
 from apfex.runs._audit_data import (
     MOST_LEVELS,
     AuditData,
@@ -263,7 +264,9 @@ def load_audit(folder: str | os.PathLike[str]) -> AuditRun:
     apfex.sources._errors.RunError: There is no run nowhere.
     """
     home, record = read_record(folder, "audit")
-    return AuditRun(read_audit(home), None, record, home)
+    audit = read_audit(home)
+    check_audit(audit, record, home)
+    return AuditRun(audit, None, record, home)
 
 
 def _criteria(settings: AuditFileSettings) -> tuple[tuple[str, ...], list[str]]:

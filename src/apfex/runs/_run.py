@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO, final
 import numpy as np
 
 from apfex.plain import printable
+from apfex.runs._agreement import check_audit, check_front
 from apfex.runs._audit import AuditRun, load_audit
 from apfex.runs._conclusion import Conclusion
 from apfex.runs._data import RunData
@@ -105,7 +106,9 @@ class Run:
         if self._described is not None:
             return self._described
         check_finished(self.record, self._home)
-        return read_front(self._home)
+        found = read_front(self._home)
+        check_front(found, self.record, self._home)
+        return found
 
     @cached_property
     def audit(self) -> Audit:
@@ -113,7 +116,9 @@ class Run:
         if self._audit is not None:
             return self._audit
         check_finished(self.record, self._home)
-        return read_audit(self._home)
+        found = read_audit(self._home)
+        check_audit(found, self.record, self._home, self.described)
+        return found
 
     @cached_property
     def data(self) -> RunData:
