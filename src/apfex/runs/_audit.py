@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from apfex.markup import html_section, in_html, in_markdown
-from apfex.plain import printable
+from apfex.markup import code_in_markdown, html_section, in_html, in_markdown
 from apfex.runs._agreement import check_audit
 from apfex.runs._audit_data import (
     MOST_LEVELS,
@@ -133,7 +132,7 @@ class AuditRun:
 
 def _gate_line(gate: GateResult) -> str:
     """A rule, whether it stops, and by what."""
-    said = f"- {'**HIT**' if gate.hit else 'passed'}: `{printable(gate.rule.text)}`"
+    said = f"- {'**HIT**' if gate.hit else 'passed'}: {code_in_markdown(gate.rule.text)}"
     return "\n  - ".join([said, *map(in_markdown, gate.lines())])
 
 

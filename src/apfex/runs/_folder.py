@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 MODEL, FRONT, AUDIT, REPORT, RUN = "model", "front.json", "audit.json", "report.html", "run.json"
 DECISION = "decision.json"
 KIND, SCHEMA_VERSION = "apfex.run", 2
+_SHA256 = re.compile("[0-9a-f]{64}")
 _PACKAGES = ("apfex", "numpy", "pandas", "pyarrow", "scikit-learn", "scipy", "torch")
 _TREES = ("xgboost", "xgboost-cpu")
 
@@ -347,6 +349,13 @@ def _check_shape(record: Mapping[str, Any], file: Path) -> None:
                 "take it from a copy, or do the run again.",
                 found=value,
             )
+    if not _SHA256.fullmatch(record["data"]["sha256"]):
+        raise RunError(
+            f"{file} is damaged: data.sha256 must be a checksum of 64 digits, got "
+            f"{printable(repr(record['data']['sha256']), 40)}; take it from a copy, or do the run "
+            "again.",
+            found=record["data"]["sha256"],
+        )
     for part in ("classes", "words") if is_front else ():
         pair = record[part]
         if len(pair) != 2 or pair[0] == pair[1] or type(pair[0]) is not type(pair[1]):
