@@ -96,3 +96,21 @@ def test_an_audit_that_its_record_does_not_know_is_refused(tmp_path, file, chang
     folder = changed(tmp_path / "audit", tmp_path / "copy", file, change)
     with pytest.raises(RunError, match=message):
         rewrite_report(folder)
+
+
+@pytest.mark.parametrize("part", ["description", "groups", "base_rate", "dropped"])
+def test_a_card_of_a_record_with_a_part_less_is_refused_in_words(finished, tmp_path, part):
+    folder = changed(finished, tmp_path / "run", "run.json", lambda c: c["data"].pop(part))
+    with pytest.raises(RunError, match="its record lacks what a card tells"):
+        load_run(folder).model_card()
+
+
+def test_a_checksum_that_is_none_is_no_markup(tmp_path):
+    table = pd.DataFrame({"sex": ["f", "m"] * 200, "hired": [0, 1, 1, 1] * 100})
+    audit_file(table, prediction="hired", sensitive="sex").save(tmp_path / "audit")
+    sneak = "0` @all ![](http://e.org/x.png) `"
+    folder = changed(
+        tmp_path / "audit", tmp_path / "copy", "run.json", lambda c: c["data"].update(sha256=sneak)
+    )
+    with pytest.raises(RunError, match=r"data\.sha256 must be a checksum of 64 digits, got '0`"):
+        load_audit(folder)

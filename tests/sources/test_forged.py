@@ -296,3 +296,15 @@ def test_no_link_of_a_run_is_written_to(finished, tmp_path, name):
     with pytest.raises(RunError, match=f"{name} is a link to another place"):
         rewrite_report(folder)
     assert mine.read_text() == "kept"
+
+
+@pytest.mark.parametrize("name", USES)
+def test_no_link_is_followed_that_comes_between_look_and_use(finished, tmp_path, monkeypatch, name):
+    """Whoever may write to the folder can replace a file at any moment."""
+    folder = shutil.copytree(finished, tmp_path / "run")
+    path = folder / name if name != "model" else folder / name / "content.json"
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    monkeypatch.setattr(Path, "is_symlink", lambda _: False)
+    with pytest.raises((OSError, ValueError), match="could not be read: "):
+        USES[name](folder)
