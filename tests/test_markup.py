@@ -31,6 +31,6 @@ def test_what_is_no_link_stays_as_it_is():
 @pytest.mark.parametrize("text", ["a`b", "``", "`a` | @all"])
 def test_code_ends_where_it_should(text):
     written = code_in_markdown(text)
-    fence = re.match("`+", written)[0]
+    fence = "`" * (len(written) - len(written.lstrip("`")))
     assert written == f"{fence} {text} {fence}"
     assert fence not in text
