@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.forgeries.mutations import bomb
 
+from apfex.files import check_text
 from apfex.runs import RunError, audit_file, load_run, rewrite_report
 from apfex.sources._streams import open_stream as open_rows
 from apfex.sources._tables import open_table
@@ -213,8 +214,14 @@ def test_words_that_are_called_json_and_bytes_of_one_width_are_counted(
     pq.write_table(pa.table({"a": values}), path)
     monkeypatch.setattr("apfex.memory._SMALL", 0)
     monkeypatch.setattr("apfex.memory.free_memory", lambda: 50_000)
+    built = []
+    monkeypatch.setattr(
+        "apfex.files._repeated_text.check_text",
+        lambda rows: built.extend(rows.schema.types) or check_text(rows),
+    )
     with pytest.raises(RunError, match=r"its text takes 100\.0 kB in 100 rows"):
         open_table(path).read()
+    assert all(map(pa.types.is_dictionary, built))  # no more than words and their places
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.arrow"])
