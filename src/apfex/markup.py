@@ -6,23 +6,50 @@ Nothing heavy is imported, as the command line prints its help with it.
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Sequence
 
 from apfex.plain import printable
 
 __all__: list[str] = []
 
+_NOTHING = "<!-- -->"
+_MADE_A_LINK = re.compile(
+    r"@(?=\w)|#(?=\d)|:(?=//|[\w+\\-]+:)|\bwww(?=\.)|\bGH(?=-\d)|\b(?:mailto|xmpp)(?=:)",
+    re.IGNORECASE,
+)
+"""What sites make something of in text, after which they do not see it if it is parted."""
+
 
 def in_markdown(text: object) -> str:
     r"""A name from data for Markdown, also for a cell of a table: it is text, whatever it holds.
+
+    Where GitHub and others would make a link of the text that is left, of an address, a mention or
+    a number of an issue, or a picture of a word between colons, an empty comment parts it.
 
     Examples
     --------
     >>> print(in_markdown("a|b <b>*c*"))
     a\|b &lt;b&gt;\*c\*
+    >>> print(in_markdown("by @all on https://a.b"))
+    by @<!-- -->all on https:<!-- -->//a.b
     """
     safe = html.escape(printable(text), quote=False)
-    return "".join(f"\\{mark}" if mark in "\\|`*_[]~#" else mark for mark in safe)
+    safe = "".join(f"\\{mark}" if mark in "\\|`*_[]~#$" else mark for mark in safe)
+    return _MADE_A_LINK.sub(rf"\g<0>{_NOTHING}", safe)
+
+
+def code_in_markdown(text: object) -> str:
+    """The same in the letters of code, between more backticks than it has.
+
+    Examples
+    --------
+    >>> print(code_in_markdown("dp_gap > 0.1"), code_in_markdown("a`b"))
+    `dp_gap > 0.1` `` a`b ``
+    """
+    safe = printable(text)
+    longest = max(map(len, re.findall("`+", safe)), default=0)
+    return f"`{safe}`" if not longest else f"{'`' * (longest + 1)} {safe} {'`' * (longest + 1)}"
 
 
 def in_html(text: object) -> str:

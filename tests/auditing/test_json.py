@@ -122,6 +122,86 @@ def test_names_that_would_fill_a_memory_are_refused():
         Audit.from_json(json.dumps(content))
     content["counts"]["attributes"] = [str(n) for n in range(5_000)]
     content["counts"] |= {"levels": [["a"]] * 5_000, "cells": [[0] * 5_000]}
-    content["counts"]["rows"] = [[[0, 1, 1, 1]]]
+    content["counts"]["rows"] = [[[1, 0, 2, 0]]]
     with pytest.raises(ValueError, match="more than an audit can cross"):
+        Audit.from_json(json.dumps(content))
+
+
+def selected(content):
+    return content["counts"]["rows"][0]
+
+
+EDITED = {
+    "a gap": (lambda c: c["gaps"][0].update(gap=0.0), r"gaps\[0\]\.gap is 0\.0, its counts say"),
+    "a verdict": (
+        lambda c: c["gaps"][0].update(verdict="within tolerance"),
+        r"gaps\[0\] says 'within tolerance', its counts say 'violation'",
+    ),
+    "a summary": (lambda c: c["summary"].update(verdict="within tolerance"), "summary says"),
+    "a limit": (lambda c: c["settings"].update(tolerance=0.9), "its counts say 'within tolerance'"),
+    "a rate": (lambda c: c["groups"][0].update(rate=0.99), r"groups\[0\]\.rate is 0\.99"),
+    "all rows": (lambda c: c.update(n_rows=10**6), "n_rows is 1000000, its counts say 400"),
+    "the verdict of a stratum": (
+        lambda c: c["gaps_within"][0].update(verdict="within tolerance"),
+        r"gaps_within\[0\] says 'within tolerance', its interval says 'violation'",
+    ),
+    "no verdict": (lambda c: c["gaps_within"][0].update(verdict="fine"), "says 'fine'"),
+    "the gap of a stratum": (
+        lambda c: c["gaps_within"][0].update(gap=0.0),
+        r"gaps_within\[0\]\.gap is 0\.0, between 0\.0 and 0\.5",
+    ),
+    "rows of a stratum": (lambda c: c["gaps_within"][0].update(count=10**6), "more groups or rows"),
+    "rows of a metric": (lambda c: c["metrics"][1].update(count=7), "has 7 rows of g=a, not 200"),
+    "a share of a bin": (
+        lambda c: c["calibration"][0].update(observed=-3),
+        r"calibration\[0\]\.observed is -3\.0, no share",
+    ),
+    "part of a row": (lambda c: selected(c)[0].__setitem__(2, 100.5), "must be whole numbers of r"),
+    "rows in words": (lambda c: selected(c)[0].__setitem__(2, "100"), "must be whole numbers of r"),
+    "endless rows": (lambda c: selected(c)[0].__setitem__(2, 2**62), "at most 9,007,199,254,740"),
+    "no rows": (lambda c: c["counts"].update(rows=[[[0] * 4] * 2]), "are of no rows"),
+    "part of a place": (lambda c: c["counts"].update(cells=[[0.6], [1]]), "cells by whole numbers"),
+    "a group twice": (lambda c: c["counts"].update(levels=[["a", "a"]]), "differ as text, got 'a'"),
+    "a level of levels": (lambda c: c["counts"].update(levels=[["a", {}]]), "text and numbers in"),
+    "no labels": (lambda c: c["counts"].update(labelled=False), "must have no positives"),
+    "another weight": (lambda c: c["counts"].update(weight=3.0), "must have weight 1, got 3.0"),
+    "weights of no rows": (
+        lambda c: c["counts"].update(sums=selected_once(c), squares=[[[1e-9] * 4] * 2]),
+        "sums that weights of so many rows have",
+    ),
+    "classes of other rows": (
+        lambda c: c["counts"].update(classes=[*"xyz"], rows=3 * c["counts"]["rows"]),
+        "must decide each row for one class",
+    ),
+    "classes of other sizes": (
+        lambda c: c["counts"].update(
+            classes=[*"xyz"], rows=[*2 * c["counts"]["rows"], [[0, 0, 1, 0]] * 2]
+        ),
+        "the same rows for each class",
+    ),
+}
+
+
+def selected_once(content):
+    return [[[float(n) for n in row] for row in selected(content)]]
+
+
+@pytest.mark.parametrize("name", EDITED)
+def test_an_audit_whose_parts_say_different_things_is_refused(name):
+    change, message = EDITED[name]
+    g = np.repeat(["a", "b"], 200)
+    decided = np.r_[[0, 0, 0, 1] * 50, [0, 1, 1, 1] * 50]
+    y = np.tile([0, 1], 200)
+    stored = audit(
+        y,
+        decided,
+        sensitive_features={"g": g},
+        control_features={"c": np.tile(["p", "q"], 200)},
+        y_score=0.2 + 0.6 * decided,
+        criteria="dp",
+    ).to_json()
+    assert Audit.from_json(stored).summary.verdict == "violation"
+    content = json.loads(stored)
+    change(content)
+    with pytest.raises(ValueError, match=message):
         Audit.from_json(json.dumps(content))

@@ -201,7 +201,7 @@ def test_a_record_of_another_model_is_refused(apfex, finished, new, tmp_path):
         record = json.loads((finished / "run.json").read_text()) | change
         (tmp_path / "run" / "run.json").write_text(json.dumps(record))
         said = apfex("predict", tmp_path / "run", new)
-        assert (said.code, "is not of the model in" in said.err) == (2, True)
+        assert (said.code, "model/ has other classes or features" in said.err) == (2, True)
 
 
 def test_a_decision_is_told_by_report_and_predict(apfex, finished, new, tmp_path):
@@ -323,17 +323,37 @@ def forged(finished, folder, name, change):
 @pytest.mark.parametrize(
     ("name", "change", "command", "words"),
     [
-        ("run.json", lambda r: r["words"].reverse(), "predict", "words must be those of its"),
-        ("run.json", lambda r: r["results"].update(point=99), "predict", "not of the model in"),
-        ("run.json", lambda r: r["results"]["points"].pop(), "predict", "not of the model in"),
+        ("run.json", lambda r: r["words"].reverse(), "predict", "words that are not those of"),
+        (
+            "run.json",
+            lambda r: r["results"].update(point=99),
+            "predict",
+            "model/ has other points",
+        ),
+        (
+            "run.json",
+            lambda r: r["results"]["points"].pop(),
+            "predict",
+            "model/ has other points",
+        ),
         (
             "run.json",
             lambda r: r["results"]["points"][0].update({"error on validation rows": 0.01}),
             "predict",
-            "is not of the model in",
+            "model/ has other points",
         ),
-        ("front.json", lambda f: f["points"][0].update(error=0.01), "report", "of the front in"),
-        ("run.json", lambda r: r["results"]["points"][0].update(error=None), "card", "the front"),
+        (
+            "front.json",
+            lambda f: f["points"][0].update(error=0.01),
+            "report",
+            "front.json has other",
+        ),
+        (
+            "run.json",
+            lambda r: r["results"]["points"][0].update(error=None),
+            "card",
+            "front.json has other",
+        ),
     ],
 )
 def test_parts_of_different_runs_are_refused(

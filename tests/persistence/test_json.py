@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import os
 from decimal import Decimal
 from pathlib import Path
 
@@ -69,3 +70,25 @@ def test_what_other_readers_see(tmp_path):
     path = write_json(tmp_path / "run.json", {"gap": 0.1, "name": "Zürich"})
     assert json.loads(path.read_text(encoding="utf-8")) == {"gap": 0.1, "name": "Zürich"}
     assert "Zürich" in path.read_text(encoding="utf-8")
+
+
+def test_a_file_that_grows_while_it_is_read_is_refused(tmp_path, monkeypatch):
+    """Its size was looked at, and what came later was not."""
+    path = write_json(tmp_path / "a.json", [1])
+
+    def grow(*_):
+        with path.open("a") as file:
+            file.write(" " * 10**6)
+
+    monkeypatch.setattr("apfex.persistence._json.check_room", grow)
+    with pytest.raises(ValueError, match=r"a\.json' was changed while it was read"):
+        read_json(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="this system follows every link")
+def test_a_link_that_comes_after_the_look_is_not_followed(tmp_path):
+    write_json(tmp_path / "mine.json", "mine")
+    (tmp_path / "a.json").symlink_to(tmp_path / "mine.json")
+    assert read_json(tmp_path / "a.json") == "mine"
+    with pytest.raises(OSError, match=r"a\.json' could not be read"):
+        read_json(tmp_path / "a.json", follow=False)

@@ -56,12 +56,13 @@ def test_the_first_screen_is_the_summary(open_page, report, front):  # noqa: F81
 def test_nothing_stands_against_it_never_beside_a_violation(open_page, front, folder):  # noqa: F811
     """Even if somebody has taken the caveats out."""
     described = changed(front)
-    for point in described["points"]:
+    ends = {"within tolerance": (0.0, 0.0), "violation": (0.9, 1.0), "inconclusive": (0.0, 1.0)}
+    for place, point in enumerate(described["points"]):
         point["caveats"] = []
-        for gap in point["gaps"]:
-            gap["verdict"] = "within tolerance"
-    described["points"][1]["gaps"][0]["verdict"] = "violation"
-    described["points"][2]["gaps"][0]["verdict"] = "inconclusive"
+        for number, gap in enumerate(point["gaps"]):
+            others = {1: "violation", 2: "inconclusive"} if number == 0 else {}
+            gap["verdict"] = others.get(place, "within tolerance")
+            gap["lower"], gap["upper"] = ends[gap["verdict"]]
     page = open_page(write_front_page(described, folder / "bare.html"))
     said = []
     for place in ("0", "1", "2"):

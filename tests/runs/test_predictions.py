@@ -41,6 +41,7 @@ READINGS = (",", ";", "\t", "|")
 
 def runs(cell):
     """Whether a spreadsheet would take a cell for a formula."""
+    cell = cell.lstrip(" \ufeff")  # which some drop
     return cell[:1] in tuple("=+-@\t\r\n") and cell != "" and not is_number(cell)
 
 
@@ -64,7 +65,20 @@ def test_no_cell_of_a_csv_runs_and_all_others_stay(finished, rows):
     assert done.cells_made_safe == count
 
 
-ODD = ["-5", "-5\n", "+3,5e-1", "-\u0663", "\uff1d1+1", 'a;" =1', "a;-5|=x", "a\t-5\t@", None]
+ODD = [
+    " =1",
+    "\ufeff=1",
+    " -5",
+    "-5",
+    "-5\n",
+    "+3,5e-1",
+    "-\u0663",
+    "\uff1d1+1",
+    'a;" =1',
+    "a;-5|=x",
+    "a\t-5\t@",
+    None,
+]
 
 
 @settings(deadline=None)
@@ -93,6 +107,13 @@ def test_no_cell_runs_where_others_part_cells_otherwise(own, rows):
                 continue
             for cell in line.split(separator)[1:]:
                 assert not runs(cell.split(own)[0].strip('" '))
+
+
+def test_a_formula_after_what_is_not_seen_is_stopped():
+    """The mark of UTF-8 at the start of a file is dropped, and the first name begins there."""
+    stream = io.StringIO()
+    CsvWriter(stream, ",").write(pa.table({"\ufeff=1+1": [" =1", " -5", " a"]}), {})
+    assert stream.getvalue().splitlines() == ["'\ufeff=1+1", "' =1", " -5", " a"]
 
 
 def test_what_begins_a_formula_in_the_middle_of_a_cell_is_stopped():

@@ -14,8 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 from tests.forgeries.mutations import bomb
 
+from apfex.files import check_text
 from apfex.runs import RunError, audit_file, load_run, rewrite_report
+from apfex.sources._streams import open_stream as open_rows
 from apfex.sources._tables import open_table
+from apfex.streams import open_stream
 
 
 def test_a_packed_csv_that_fills_a_memory_is_refused(tmp_path):
@@ -103,11 +106,17 @@ def views(word, rows):
     return pa.Array.from_buffers(pa.string_view(), rows, [None, places, *one[2:]])
 
 
+def as_json(words):
+    return pa.ExtensionArray.from_storage(pa.json_(words.type), words)
+
+
 WORD = "x" * 2**20
 BOMBS = {
-    "t.arrow": lambda: pa.table({"a": pa.nulls(400_000_000)}),
-    "views.arrow": lambda: pa.table({"a": views(WORD, 1_500)}),
-    "t.parquet": lambda: pa.table({"a": pa.DictionaryArray.from_arrays([0] * 1_500, [WORD])}),
+    "t.arrow": lambda: pa.nulls(400_000_000),
+    "views.arrow": lambda: views(WORD, 1_500),
+    "json.arrow": lambda: as_json(views(WORD, 1_500)),
+    "words.arrow": lambda: pa.DictionaryArray.from_arrays(list(range(1_500)), views(WORD, 1_500)),
+    "t.parquet": lambda: pa.DictionaryArray.from_arrays([0] * 1_500, [WORD]),
 }
 """Files of some bytes, or of one long word, that take gigabytes."""
 CAPPED = """
@@ -138,10 +147,11 @@ for name in sys.argv[2:]:
 
 def test_what_a_file_repeats_takes_no_memory_before_it_is_known_to_fit(tmp_path):
     for name, make in BOMBS.items():
+        table = pa.table({"a": make()})
         if name.endswith("arrow"):
-            write_arrow(tmp_path / name, make())
+            write_arrow(tmp_path / name, table)
         else:
-            pq.write_table(make(), tmp_path / name, compression="zstd", store_schema=False)
+            pq.write_table(table, tmp_path / name, compression="zstd", store_schema=False)
         assert (tmp_path / name).stat().st_size < 2**20 + 2**17
     done = subprocess.run(
         [sys.executable, "-c", CAPPED, tmp_path, *BOMBS],
@@ -153,10 +163,79 @@ def test_what_a_file_repeats_takes_no_memory_before_it_is_known_to_fit(tmp_path)
     assert done.returncode == 0, done.stderr[-2_000:]
     first, *others = done.stdout.splitlines()
     assert "t.arrow says that it has 400,000,000 rows, of which 1 columns take at least 3" in first
-    assert len(others) == 6
+    assert len(others) == 12
     for line in others:
         name = line.split()[0]
         assert f"{name} cannot be read: its text takes 1.6 GB in 1,500 rows, and " in line
+
+
+@pytest.mark.parametrize("says_so", [True, False])
+def test_words_whose_size_nobody_knows_are_refused(tmp_path, says_so):
+    """A page of some bytes holds a word once, and how much of it each of any rows begins with."""
+    path = tmp_path / "t.parquet"
+    table = pa.table({"a": ["x" * 1_000] * 2_000, "d": [0, 1] * 1_000})
+    pq.write_table(
+        table, path, use_dictionary=False, column_encoding={"a": "DELTA_BYTE_ARRAY", "d": "PLAIN"}
+    )
+    assert path.stat().st_size < 10_000
+    if not says_so:  # the footer says plain words, the page is what it was
+        data = path.read_bytes()
+        assert data.count(b"\x25\x06\x0e") == 1
+        path.write_bytes(data.replace(b"\x25\x06\x0e", b"\x25\x06\x00"))
+        assert pq.read_metadata(path).row_group(0).column(0).encodings == ("RLE", "PLAIN")
+    for read in (
+        lambda: open_table(path).read(["a"]),
+        lambda: list(open_rows(path).batches(100)),
+        lambda: list(open_stream(path, tmp_path).frames(["a"], 100)),
+    ):
+        with pytest.raises(ValueError, match=r"t\.parquet cannot be read: .* is in DELTA_BYTE"):
+            read()
+    assert open_table(path).read(["d"])["d"].sum() == 1_000
+
+
+def test_the_engine_builds_such_words_within_its_memory(tmp_path, monkeypatch):
+    """DuckDB builds those of 2,048 rows at a time, and counts them."""
+    monkeypatch.setattr("apfex.engines._duckdb.usable_memory", lambda: 0)
+    path = tmp_path / "t.parquet"
+    table = pa.table({"a": ["x" * 2**20] * 300, "d": [0, 1] * 150})
+    pq.write_table(table, path, use_dictionary=False, column_encoding={"a": "DELTA_BYTE_ARRAY"})
+    with pytest.raises(MemoryError, match=r"longer words, than memory: .*/256\.0 MiB used"):
+        audit_file(path, prediction="d", sensitive="a")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [as_json(pa.array(["x" * 1_000] * 100)), pa.array([b"x" * 1_000] * 100, pa.binary(1_000))],
+)
+def test_words_that_are_called_json_and_bytes_of_one_width_are_counted(
+    tmp_path, monkeypatch, values
+):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": values}), path)
+    monkeypatch.setattr("apfex.memory._SMALL", 0)
+    monkeypatch.setattr("apfex.memory.free_memory", lambda: 50_000)
+    built = []
+    monkeypatch.setattr(
+        "apfex.files._repeated_text.check_text",
+        lambda rows: built.extend(rows.schema.types) or check_text(rows),
+    )
+    with pytest.raises(RunError, match=r"its text takes 100\.0 kB in 100 rows"):
+        open_table(path).read()
+    assert all(map(pa.types.is_dictionary, built))  # no more than words and their places
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.arrow"])
+def test_json_of_others_is_text(tmp_path, name):
+    path, table = tmp_path / name, pa.table({"a": as_json(pa.array(["1", "2", None]))})
+    if name == "t.arrow":
+        write_arrow(path, table)
+    else:
+        pq.write_table(table, path)
+    assert open_table(path).read()["a"].tolist()[:2] == ["1", "2"]
+    (frame,) = open_stream(path, tmp_path).frames(["a"], 100)
+    assert frame["a"].tolist()[:2] == ["1", "2"]
+    (batch,) = open_rows(path).batches(100)
+    assert batch.rows.equals(table)
 
 
 def test_a_memory_that_pandas_finds_too_small_is_told(tmp_path, monkeypatch):
@@ -224,3 +303,15 @@ def test_no_link_of_a_run_is_written_to(finished, tmp_path, name):
     with pytest.raises(RunError, match=f"{name} is a link to another place"):
         rewrite_report(folder)
     assert mine.read_text() == "kept"
+
+
+@pytest.mark.parametrize("name", USES)
+def test_no_link_is_followed_that_comes_between_look_and_use(finished, tmp_path, monkeypatch, name):
+    """Whoever may write to the folder can replace a file at any moment."""
+    folder = shutil.copytree(finished, tmp_path / "run")
+    path = folder / name if name != "model" else folder / name / "content.json"
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    monkeypatch.setattr(Path, "is_symlink", lambda _: False)
+    with pytest.raises((OSError, ValueError), match="could not be read: "):
+        USES[name](folder)

@@ -68,6 +68,7 @@ def as_json(audit: Audit, counts: ConfusionCounts, indent: int | None) -> str:
 
 def read_json(text: str) -> Audit:
     """An audit that was stored, computed again; an error that says what is wrong."""
+    from apfex.auditing._agreement import check_agreement
     from apfex.auditing._from_counts import audit_counts
 
     require_kind("text", text, (str, bytes, bytearray), "JSON from Audit.to_json")
@@ -94,10 +95,13 @@ def read_json(text: str) -> Audit:
             raise ValueError("metrics and their gaps belong together")
         found = audit_counts(counts, settings)
         found = replace(found, notes=notes, thresholds=thresholds, **frames)
+        check_agreement(content, found)
         str(found)  # what cannot be shown is no audit
     except Exception as error:  # whoever has written it may make any of them
         said = str(error) if isinstance(error, ValueError) else repr(error)
-        raise ValueError(f"text must be a whole audit, got a damaged one: {said}.") from error
+        raise ValueError(
+            f"text must be a whole audit, got a damaged one: {said.rstrip(chr(46))}."
+        ) from error
     return found
 
 

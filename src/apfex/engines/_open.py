@@ -353,8 +353,8 @@ def _unreadable(opened: EngineTable, error: Exception) -> Exception:
     """What an engine said, in one sentence."""
     if "out of memory" in str(error).lower():
         return MemoryError(
-            f"{opened.name} has more groups than memory: {_first_line(error, *opened.files)} Put "
-            "numbers into bins, or leave a column out."
+            f"{opened.name} has more groups, or longer words, than memory: "
+            f"{_first_line(error, *opened.files)} Put numbers into bins, or leave a column out."
         )
     if is_remote(opened.name) and "extension" in str(error):
         return ValueError(

@@ -20,11 +20,12 @@ from apfex.files._csv_dialect import (
 )
 from apfex.files._csv_quotes import EncodingError
 from apfex.files._empty_floats import empty_floats, of_no_type
+from apfex.files._extension_types import with_storage
 from apfex.files._frames import frame_to_arrow
 from apfex.files._held import clean_up_left, hold, new_held_folder, remove_held_folder
 from apfex.files._kinds import kinds_in_words
 from apfex.files._nested import check_single, unusable_columns
 from apfex.files._packed import check_zip, unpacked_size
-from apfex.files._repeated_text import check_text, is_view, read_parquet_batches
+from apfex.files._repeated_text import check_places, check_text, read_parquet_batches
 
 __all__: list[str] = []

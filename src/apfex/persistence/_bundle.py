@@ -186,7 +186,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         )
     if path.stat().st_size > _LARGEST_MANIFEST:
         raise _damaged(path, f"it has {path.stat().st_size:,} bytes, more than any manifest")
-    manifest = parse_json(read_bytes(path), path)
+    manifest = parse_json(read_bytes(path, follow=False), path)
     if not isinstance(manifest, dict):
         raise _damaged(path, "it is no JSON object")
     return manifest
@@ -228,7 +228,7 @@ def _read_listed(path: Path, known: Mapping[str, Any]) -> bytes:
         raise _damaged(path, f"it has {size} bytes where the manifest says {known.get('bytes')}")
     if set(known) != {"bytes", "sha256"} or not isinstance(known["sha256"], str):
         raise _damaged(path, "the manifest does not name its sha256")
-    return read_bytes(path, known["sha256"])
+    return read_bytes(path, known["sha256"], follow=False)
 
 
 def _files_of(folder: Path, kind: str) -> set[str]:

@@ -46,12 +46,14 @@ def write_json(path: str | os.PathLike[str], value: Any) -> Path:
     return write_text_atomically(path, text + "\n")
 
 
-def read_json(path: str | os.PathLike[str]) -> Any:
+def read_json(path: str | os.PathLike[str], *, follow: bool = True) -> Any:
     """Read a JSON file; what is wrong with it is told in a sentence.
 
     Parameters
     ----------
     path : str or path
+    follow : bool
+        Whether it may be a link.
 
     Returns
     -------
@@ -64,20 +66,22 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     ...     read_json(write_json(Path(folder) / "list.json", (1, "a")))
     [1, 'a']
     """
-    return parse_json(read_bytes(Path(path)), Path(path))
+    return parse_json(read_bytes(Path(path), follow=follow), Path(path))
 
 
-def read_bytes(path: Path, sha256: str | None = None) -> bytes:
-    """All of an ordinary file that there is memory for.
+def read_bytes(path: Path, sha256: str | None = None, *, follow: bool = True) -> bytes:
+    """All of an ordinary file that there is memory for, and no more than was looked at.
 
-    Where a sha256 is given, another file is refused before it is held in memory.
+    Where a sha256 is given, another file is refused before it is held in memory. ``follow`` is
+    False for a file of a folder that others have made: a link is refused, whenever it came there.
     """
     if not path.is_file():
         found = "something else" if path.exists() else "nothing"
         raise FileNotFoundError(f"{str(path)!r} must be a file, got {found} of this name.")
     try:
-        with path.open("rb") as file:
-            check_room(path, os.fstat(file.fileno()).st_size)
+        with open(path, "rb", opener=None if follow else _no_link) as file:
+            before = os.fstat(file.fileno())
+            check_room(path, before.st_size)
             if sha256 is not None:
                 if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
                     raise ValueError(
@@ -85,11 +89,25 @@ def read_bytes(path: Path, sha256: str | None = None) -> bytes:
                         "or save the folder again."
                     )
                 file.seek(0)
-            return file.read()
+            data = file.read(before.st_size)
+            _check_unchanged(path, before, os.fstat(file.fileno()), len(data))
+            return data
     except OSError as error:
         told = type(error)(f"{str(path)!r} could not be read: {error.strerror or error}.")
         told.errno = error.errno
         raise told from error
+
+
+def _no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+
+
+def _check_unchanged(path: Path, before: os.stat_result, now: os.stat_result, size: int) -> None:
+    """Refuse a file that somebody wrote to while it was read: nobody has looked at what came."""
+    if (before.st_size, before.st_mtime_ns, size) != (now.st_size, now.st_mtime_ns, now.st_size):
+        raise ValueError(
+            f"{str(path)!r} was changed while it was read; read it again when nobody writes it."
+        )
 
 
 def check_room(path: Path, size: int) -> None:

@@ -10,10 +10,13 @@ from typing import Any, final
 import numpy as np
 import pandas as pd
 
-from apfex.groups import Groups, make_groups
+from apfex.groups import Groups, check_levels, make_groups
 from apfex.plain import jsonable
 
 _NO_ROWS = np.empty(0, dtype=np.int64)
+_MOST_ROWS = 2**53
+"""Beyond which whole numbers are not all floats."""
+_ROUNDING = 1e-6
 _EVERYBODY = Groups(_NO_ROWS, (), (), np.zeros((1, 0), dtype=np.int64), ())
 
 
@@ -204,7 +207,7 @@ class ConfusionCounts:
         ``groups``: those that were read before, where many counts are of the same.
         """
         groups = _groups_of(stored) if groups is None else groups
-        classes, rows = tuple(stored["classes"]), np.array(stored["rows"], dtype=np.int64)
+        classes, rows = tuple(stored["classes"]), np.array(stored["rows"])
         shape = (len(classes) or 1, len(groups), 4)
         sums, squares = (
             None if stored[name] is None else np.array(stored[name], dtype=np.float64)
@@ -213,6 +216,8 @@ class ConfusionCounts:
         shapes = {part.shape for part in (rows, sums, squares) if part is not None}
         if shapes != {shape} or (sums is None) != (squares is None):
             raise ValueError(f"Counts must have shape {shape}, got {sorted(shapes)}.")
+        if rows.dtype.kind != "i":
+            raise ValueError("Counts must be whole numbers of rows, got others.")
         _check_whole(stored, rows, sums, squares)
         return ConfusionCounts(
             groups=groups,
@@ -236,7 +241,15 @@ def _groups_of(stored: Mapping[str, Any]) -> Groups:
         raise ValueError(
             f"Counts must be of attributes with a name and levels each, got {attributes}."
         )
-    cells = np.array(stored["cells"], dtype=np.int64).reshape(-1, len(levels))
+    for name, level in zip(attributes, levels, strict=True):
+        if not all(value is None or isinstance(value, str | int | float) for value in level):
+            raise ValueError(
+                f"Counts must have levels of text and numbers in {name!r}, got others."
+            )
+        check_levels(name, level, "Counts")
+    cells = np.array(stored["cells"]).reshape(-1, len(levels))
+    if cells.dtype.kind != "i":
+        raise ValueError("Counts must name cells by whole numbers, got others.")
     return Groups.of_cells(attributes, levels, cells)
 
 
@@ -250,6 +263,8 @@ def _check_whole(
     for part in (rows, sums, squares):
         if part is not None and not (np.isfinite(part) & (part >= 0)).all():
             raise ValueError("Counts must be finite and at least 0, got others.")
+    if rows[0].sum(dtype=np.float64) > _MOST_ROWS:
+        raise ValueError(f"Counts must be of at most {_MOST_ROWS:,} rows, got more.")
     if (rows[..., :2] > rows[..., 2:]).any():
         raise ValueError("Counts must select some of all rows of a group, got more than there are.")
     n_classes = len(stored["classes"])
@@ -260,6 +275,39 @@ def _check_whole(
         raise ValueError("Counts must name their favorable class and rows outside, got others.")
     if not is_weight or type(stored["labelled"]) is not bool:
         raise ValueError("Counts must have a weight and say whether rows had labels, got others.")
+    if len(set(map(str, stored["classes"]))) < n_classes:
+        raise ValueError("Counts must have classes that differ, got one twice.")
+    _check_agreement(rows, n_classes, stored["labelled"])
+    _check_weights(rows, sums, squares, weight)
+
+
+def _check_agreement(rows: np.ndarray, n_classes: int, labelled: bool) -> None:
+    """Refuse classes that are not of the same rows: each row has one label and one decision."""
+    if not labelled and not n_classes and rows[..., [1, 3]].any():
+        raise ValueError("Counts without labels must have no positives, got some.")
+    sizes = rows[..., 2:].sum(-1)
+    if (sizes != sizes[0]).any():
+        raise ValueError("Counts must have the same rows for each class, got others.")
+    if n_classes and (rows[..., :2].sum((0, 2)) != sizes[0]).any():
+        raise ValueError("Counts must decide each row for one class, got others.")
+    if n_classes and (rows[..., 3].sum(0) != sizes[0]).any():
+        raise ValueError("Counts must have one label for each row, got others.")
+
+
+def _check_weights(
+    rows: np.ndarray, sums: np.ndarray | None, squares: np.ndarray | None, weight: float | None
+) -> None:
+    """Refuse sums that no weights of so many rows have, and a weight that is not theirs."""
+    if sums is None or squares is None:
+        if weight != 1:
+            raise ValueError(f"Counts without sums of weights must have weight 1, got {weight}.")
+        return
+    spare = _ROUNDING * max(1.0, float(sums.max(initial=0)))  # sums are rounded
+    few, many = squares <= (sums + spare) ** 2, sums**2 <= rows * squares + (sums + spare) * spare
+    if not (few & many).all() or (sums[..., :2] > sums[..., 2:] + spare).any():
+        raise ValueError("Counts must have sums that weights of so many rows have, got others.")
+    if weight is not None and not np.allclose(sums, weight * rows, rtol=_ROUNDING, atol=spare):
+        raise ValueError(f"Counts must have sums of their weight {weight}, got others.")
 
 
 def _joined(ours: Groups, theirs: Groups) -> tuple[Groups, list[np.ndarray]]:

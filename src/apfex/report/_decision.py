@@ -20,6 +20,7 @@ def read_decision(
     n_points: int | None,
     sha256: str | None,
     run: Mapping[str, Any] | None = None,
+    follow: bool = True,
 ) -> dict[str, Any]:
     """Read ``decision.json``, if it is of this run.
 
@@ -35,6 +36,8 @@ def read_decision(
         What tells the run from all others on the same data, by the names that the page writes:
         ``run_id``, or ``run_date`` and ``run_settings``. A decision that has not the same is
         refused.
+    follow : bool
+        Whether the file may be a link.
 
     Returns
     -------
@@ -42,7 +45,7 @@ def read_decision(
         ``point`` (None for an audit), ``name``, ``date``, ``reason``, ``data_sha256``,
         ``run_id``, ...
     """
-    found = read_json(path)
+    found = read_json(path, follow=follow)
     version = (found.get("kind"), found.get("schema_version")) if isinstance(found, Mapping) else ()
     if version != (KIND, SCHEMA_VERSION):
         raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from types import NoneType
@@ -9,7 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
-from apfex.auditing import VERDICTS, Audit
+from apfex.auditing import VERDICTS, Audit, verdict_of
 from apfex.plain import jsonable
 from apfex.report._caveats import Caveat
 from apfex.report._constant import Gain
@@ -240,6 +241,12 @@ def _check_gaps(gaps: list[Any], described: Mapping[str, Any], where: str) -> No
         own = f"{where}[{place}]"
         known = gap["verdict"] in VERDICTS
         _require(known, f"{own}.verdict", f"be one of {VERDICTS}", gap["verdict"])
+        low, high = (math.nan if gap[end] is None else gap[end] for end in ("lower", "upper"))
+        told = verdict_of(low, high, described["settings"]["tolerance"])
+        fine = gap["verdict"] == told
+        _require(fine, f"{own}.verdict", f"be {told!r} by its ends", gap["verdict"])
+        for name in ("gap", "lower", "upper"):
+            _require(_is_share(gap[name]), f"{own}.{name}", "be a share", gap[name])
         _require(len(gap["ends"]) in (0, 2), f"{own}.ends", "name two groups", gap["ends"])
 
 
@@ -252,6 +259,14 @@ def _check_rates(
         own = f"{where}.{key}"
         _require(len(rates[key]["overall"]["rate"]) == 1, f"{own}.overall.rate", "be one", rates)
         _check_columns(rates[key]["groupings"], _COLUMN, described, f"{own}.groupings")
+        for part in (rates[key]["overall"], *rates[key]["groupings"].values()):
+            for name in ("rate", "lower", "upper"):
+                fine = all(map(_is_share, part.get(name, ())))
+                _require(fine, f"{own}.{name}", "be shares", part.get(name))
+
+
+def _is_share(value: float | None) -> bool:
+    return value is None or math.isnan(value) or -1e-9 <= value <= 1 + 1e-9
 
 
 def _check_changes(changes: Mapping[str, Any], described: Mapping[str, Any], where: str) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from apfex.markup import html_section, in_html, in_markdown
-from apfex.plain import printable
+from apfex.markup import code_in_markdown, html_section, in_html, in_markdown
+from apfex.runs._agreement import check_audit
 from apfex.runs._audit_data import (
     MOST_LEVELS,
     AuditData,
@@ -132,7 +132,7 @@ class AuditRun:
 
 def _gate_line(gate: GateResult) -> str:
     """A rule, whether it stops, and by what."""
-    said = f"- {'**HIT**' if gate.hit else 'passed'}: `{printable(gate.rule.text)}`"
+    said = f"- {'**HIT**' if gate.hit else 'passed'}: {code_in_markdown(gate.rule.text)}"
     return "\n  - ".join([said, *map(in_markdown, gate.lines())])
 
 
@@ -263,7 +263,9 @@ def load_audit(folder: str | os.PathLike[str]) -> AuditRun:
     apfex.sources._errors.RunError: There is no run nowhere.
     """
     home, record = read_record(folder, "audit")
-    return AuditRun(read_audit(home), None, record, home)
+    audit = read_audit(home)
+    check_audit(audit, record, home)
+    return AuditRun(audit, None, record, home)
 
 
 def _criteria(settings: AuditFileSettings) -> tuple[tuple[str, ...], list[str]]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from apfex.clusters import is_dask_frame
 from apfex.distributed import chosen_workers
 from apfex.plain import jsonable, printable
+from apfex.runs._agreement import results_of
 from apfex.runs._checkpoint import checkpoint_of
 from apfex.runs._conclusion import conclude
 from apfex.runs._data import RunData, SplitData, read_and_split
@@ -373,23 +374,4 @@ def _facts_of_run(record: Mapping[str, Any], data: SplitData | StreamedData) -> 
         "seed": settings["seed"],
         "settings": {name: value for name, value in settings.items() if name != "source"},
         "versions": record["versions"],
-    }
-
-
-def results_of(described: Mapping[str, Any]) -> dict[str, Any]:
-    """What a repeated run must find again: figures of every point on validation and test rows."""
-    return {
-        "point": described["chosen"],
-        "points": [
-            {
-                "error": point["error"],
-                **{f"{gap['criterion']} by {gap['by']}": gap["gap"] for gap in point["gaps"]},
-                "error on validation rows": point["validation"]["error"],
-                **{
-                    f"{name} on validation rows": gap["gap"]
-                    for name, gap in point["validation"]["gaps"].items()
-                },
-            }
-            for point in described["points"]
-        ],
     }

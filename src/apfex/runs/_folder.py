@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 MODEL, FRONT, AUDIT, REPORT, RUN = "model", "front.json", "audit.json", "report.html", "run.json"
 DECISION = "decision.json"
 KIND, SCHEMA_VERSION = "apfex.run", 2
+_SHA256 = re.compile("[0-9a-f]{64}")
 _PACKAGES = ("apfex", "numpy", "pandas", "pyarrow", "scikit-learn", "scipy", "torch")
 _TREES = ("xgboost", "xgboost-cpu")
 
@@ -184,7 +186,7 @@ def read_front(folder: Path) -> dict[str, Any]:
     from apfex.runs._conclusion import Conclusion
 
     file = part_of(folder, FRONT)
-    found = read_json(file)
+    found = read_json(file, follow=False)
     try:
         check_described(found, is_front=True)
         Conclusion(**found["conclusion"])
@@ -204,7 +206,7 @@ def read_audit(folder: Path) -> Audit:
 
     file = part_of(folder, AUDIT)
     try:
-        return Audit.from_json(read_bytes(file).decode())
+        return Audit.from_json(read_bytes(file, follow=False).decode())
     except (OSError, ValueError) as error:
         raise RunError(
             f"{file} is damaged or missing ({error}); take it from a copy, or do the run again.",
@@ -235,7 +237,9 @@ def decision_in(
     if folder is None or not (folder / DECISION).exists():
         return None
     run = _identity(read_record(folder)[1])
-    return read_decision(part_of(folder, DECISION), n_points=n_points, sha256=sha256, run=run)
+    return read_decision(
+        part_of(folder, DECISION), n_points=n_points, sha256=sha256, run=run, follow=False
+    )
 
 
 def run_id(record: Mapping[str, Any]) -> str:
@@ -285,7 +289,7 @@ def read_record(
         )
     if not file.exists():
         raise RunError(f"{path} is no run of apfex: it has no {RUN}, so it was not finished.")
-    record = read_json(file)
+    record = read_json(file, follow=not path.is_dir())
     if not isinstance(record, dict) or record.get("kind") != KIND:
         raise RunError(f"{file} is no record of a run of apfex.")
     if record.get("schema_version") != SCHEMA_VERSION:
@@ -353,6 +357,13 @@ def _check_shape(record: Mapping[str, Any], file: Path) -> None:
                 "take it from a copy, or do the run again.",
                 found=value,
             )
+    if not _SHA256.fullmatch(record["data"]["sha256"]):
+        raise RunError(
+            f"{file} is damaged: data.sha256 must be a checksum of 64 digits, got "
+            f"{printable(repr(record['data']['sha256']), 40)}; take it from a copy, or do the run "
+            "again.",
+            found=record["data"]["sha256"],
+        )
     for part in ("classes", "words") if is_front else ():
         pair = record[part]
         if len(pair) != 2 or pair[0] == pair[1] or type(pair[0]) is not type(pair[1]):
@@ -363,6 +374,7 @@ def _check_shape(record: Mapping[str, Any], file: Path) -> None:
 
 _EVERY: dict[str, tuple[Any, str]] = {
     "command": (Literal["explore", "audit"], "explore or audit"),
+    "created": (str, "a date and a time"),
     "versions": (Mapping[str, str], "names of packages and their versions"),
     "settings": (dict, "the options of the run"),
     "data.name": (str, "the name of the data"),
@@ -377,6 +389,7 @@ _EXPLORE: dict[str, tuple[Any, str]] = {
     "features": (Mapping[str, FeatureType], "columns, each number, text, boolean or date"),
 }
 _FINISHED: dict[str, tuple[Any, str]] = {
+    "data.test_rows": (int, "a number of rows"),
     "conclusion": (dict | None, "what came out, or null"),
     "results.point": (int, "the number of a point"),
     "results.points": (Sequence[Mapping[str, float | None]], "the figures of every point"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from apfex.markup import in_markdown
 from apfex.plain import printable
 from apfex.runs._folder import run_id
+from apfex.sources import RunError
 
 if TYPE_CHECKING:
     from apfex.runs._run import Run
@@ -20,6 +21,19 @@ _TASK = {"type": "tabular-classification", "name": "Tabular Classification"}
 
 def write_card(run: Run, license: str | None) -> str:
     """The whole card; every name from the data is text."""
+    try:
+        return _card(run, license)
+    except (LookupError, TypeError, AttributeError) as error:
+        if run.folder is None:
+            raise
+        raise RunError(  # whoever has written its record may leave out any part of it
+            f"{run.folder} is damaged: its record lacks what a card tells ({error!r}); take it "
+            "from a copy, or do the run again.",
+            found=run.folder,
+        ) from error
+
+
+def _card(run: Run, license: str | None) -> str:
     parts = [
         _front_matter(run, license),
         f"# {in_markdown(_name(run))}",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shlex
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +14,10 @@ from typing import TYPE_CHECKING, Any, TextIO, final
 import numpy as np
 
 from apfex.plain import printable
+from apfex.runs._agreement import check_audit, check_front, check_model
 from apfex.runs._audit import AuditRun, load_audit
 from apfex.runs._conclusion import Conclusion
-from apfex.runs._data import RunData, classes_of
+from apfex.runs._data import RunData
 from apfex.runs._decider import NAMES, Decider, one_warning_of_unseen
 from apfex.runs._folder import (
     AUDIT,
@@ -108,9 +108,7 @@ class Run:
             return self._described
         check_finished(self.record, self._home)
         found = read_front(self._home)
-        points = [{"error": point["error"]} for point in found["points"]]
-        if not _are_of(self.record, found["chosen"], points):
-            raise self._mixed(FRONT, "its points differ")
+        check_front(found, self.record, self._home)
         return found
 
     @cached_property
@@ -119,7 +117,9 @@ class Run:
         if self._audit is not None:
             return self._audit
         check_finished(self.record, self._home)
-        return read_audit(self._home)
+        found = read_audit(self._home)
+        check_audit(found, self.record, self._home, self.described)
+        return found
 
     @cached_property
     def data(self) -> RunData:
@@ -416,42 +416,13 @@ class Run:
         from apfex.estimator import load
 
         clf = load(part_of(self._home, MODEL))
-        known = (clf.classes_.tolist(), [str(name) for name in clf.feature_names_in_])
-        if known != (self.record["classes"], list(self.record["features"])):
-            raise self._mixed(MODEL, "its classes and features differ")
-        if list(classes_of(*self.record["words"])) != self.record["classes"]:
-            raise RunError(
-                f"{self._home / RUN} is damaged: words must be those of its classes, got "
-                f"{self.record['words']}; take it from a copy, or do the run again.",
-                found=self.record["words"],
-            )
-        points = [{"error on validation rows": point.error} for point in clf.front_]
-        if self.is_finished and not _are_of(self.record, clf.point_, points):
-            raise self._mixed(MODEL, "its points differ")
+        check_model(clf, self.record, self._home)
         return clf
-
-    def _mixed(self, part: str, why: str) -> RunError:
-        return RunError(
-            f"{self._home / RUN} is not of the {'model' if part == MODEL else 'front'} in "
-            f"{self._home / part}: {why}; copy the whole folder again."
-        )
 
     @property
     def _home(self) -> Path:
         assert self.folder is not None  # what is not in memory was stored
         return self.folder
-
-
-def _are_of(record: Mapping[str, Any], chosen: int, points: Sequence[Mapping[str, float]]) -> bool:
-    """Whether a choice and figures of points are those that a record tells."""
-    told = record["results"]
-    pairs = [
-        (own.get(name, value), value)  # other versions may have had fewer figures
-        for own, found in zip(told["points"], points, strict=False)
-        for name, value in found.items()
-    ]
-    same = all(own is not None and math.isclose(own, value, rel_tol=1e-9) for own, value in pairs)
-    return same and (chosen, len(points)) == (told["point"], len(told["points"]))
 
 
 def caveats_of(described: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -15,12 +15,13 @@ from apfex.clusters import is_dask_frame
 from apfex.files import (
     CSV_ENDINGS,
     Dialect,
+    check_places,
     check_single,
     check_text,
     first_line,
     frame_to_arrow,
-    is_view,
     read_parquet_batches,
+    with_storage,
 )
 from apfex.memory import free_memory, in_bytes, is_too_much
 from apfex.plain import nearest, printable
@@ -304,7 +305,7 @@ def _read_stored(path: Path, format: FileFormat, columns: Sequence[str]) -> pa.T
                 _check_room(path, rows, len(columns))
         fields = [schema.field(name) for name in columns]
         table = pa.Table.from_batches(parts, pa.schema(fields, schema.metadata))
-        check_text(table.select([one.name for one in fields if is_view(one.type)]))
+        check_places(table)
         return table
 
 
@@ -404,6 +405,7 @@ def to_pandas(table: pa.Table, text: Collection[str] = ()) -> pd.DataFrame:
     """
     import pyarrow as pa
 
+    table = with_storage(table.replace_schema_metadata())  # what pandas wrote is not parsed
     for name in text:
         place, type = table.schema.get_field_index(name), table.schema.field(name).type
         if pa.types.is_integer(type) or pa.types.is_temporal(type):
@@ -414,7 +416,6 @@ def to_pandas(table: pa.Table, text: Collection[str] = ()) -> pd.DataFrame:
         for field in table.schema
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
     ]
-    table = table.replace_schema_metadata()  # what pandas wrote there is not asked, nor parsed
     frame = table.to_pandas(categories=words, split_blocks=True, self_destruct=True)
     for name in text:
         if name not in words:

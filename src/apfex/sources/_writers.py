@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from apfex.sources._streams import TableStream
 
 _RUNS_IN_SPREADSHEET = r"[=+\-@\t\r\n" + "\uff1d\uff0b\uff0d\uff20]"  # also in their full width
+_FIRST = "[ \ufeff]*"
+"""What is not seen at the start of a cell, and dropped by some: spaces, and the mark of UTF-8."""
 _NUMBER = r"[+-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
 _SEPARATORS = ";,\t|\r\n"
 """What parts cells on one computer or another: within a cell it may begin the next one there."""
@@ -257,8 +259,8 @@ def _may_run(text: pd.Series, separator: str) -> np.ndarray:
     pc: Any = compute
     cells = pa.array(text, from_pandas=True)
     others = _SEPARATORS.replace(separator, "")
-    starts = pc.match_substring_regex(cells, rf"\A{_RUNS_IN_SPREADSHEET}")
-    starts = pc.and_not(starts, pc.match_substring_regex(cells, rf"\A{_NUMBER}\z"))
+    starts = pc.match_substring_regex(cells, rf"\A{_FIRST}{_RUNS_IN_SPREADSHEET}")
+    starts = pc.and_not(starts, pc.match_substring_regex(cells, rf"\A *{_NUMBER}\z"))
     within = pc.match_substring_regex(cells, rf"[{others}][ \"]*{_RUNS_IN_SPREADSHEET}")
     return pc.or_(starts, within).fill_null(False).to_numpy(zero_copy_only=False)
 
@@ -271,5 +273,5 @@ def _safe_text(text: pd.Series, separator: str) -> pd.Series:
     others = _SEPARATORS.replace(separator, "")
     after = rf"([{others}][ \"]*)(?={_RUNS_IN_SPREADSHEET})(?!{_NUMBER}(?:[{others}\"]|$))"
     safe = text.str.replace(after, r"\1'", regex=True)
-    runs = text.str.match(_RUNS_IN_SPREADSHEET) & ~text.str.fullmatch(_NUMBER)
+    runs = text.str.match(_FIRST + _RUNS_IN_SPREADSHEET) & ~text.str.fullmatch(f" *{_NUMBER}")
     return safe.where(~runs, "'" + safe)

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, final
 
+from apfex.files import with_storage
+
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
@@ -62,6 +64,7 @@ def frame_of(batch: pa.RecordBatch, categories: Collection[str] = ()) -> pd.Data
     """
     import pyarrow as pa
 
+    batch = with_storage(batch)
     columns = [  # pandas would make other numbers of whole ones of which some are missing
         column.dictionary_encode() if one.name in categories and _is_whole(one.type) else column
         for one, column in zip(batch.schema, batch.columns, strict=True)
