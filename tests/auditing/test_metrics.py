@@ -47,6 +47,18 @@ def test_metrics_are_those_of_the_rows_of_each_group():
     assert crossing["sex"].tolist()[:4] == ["F", "F", "M", "M"]
 
 
+def test_a_metric_without_any_value_says_why():
+    y, p, table = scored()
+    three = y + (p > 0.9)
+    given = {"sensitive_features": table["sex"], "criteria": "accuracy"}
+    found = audit(three, three, metrics={"f1": f1_score}, **given)
+    assert found.metrics["value"].isna().all()
+    assert [n for n in found.notes if "metric f1 is not defined" in n and "multiclass" in n]
+    alone = audit(y * 0, p > 0.5, y_score=p, metrics="auc", **given)
+    assert "The metric auc is not defined for these rows." in alone.notes
+    assert not audit(y, p > 0.5, y_score=p, metrics=["auc", "f1"], **given).notes
+
+
 def test_a_gap_of_a_metric_is_shown_with_its_ends():
     y, p, table = scored(3000)
     found = audit(y, p > 0.5, sensitive_features=table, y_score=p, metrics="auc", favorable_label=1)

@@ -172,6 +172,24 @@ def of_rows(data: Inputs, settings: AuditSettings) -> Measured:
     return measured
 
 
+def undefined_metrics(
+    measures: Sequence[Measure], metrics: pd.DataFrame, data: Inputs
+) -> list[str]:
+    """A note of each metric that has no value for all rows, and of what its function said."""
+    notes = []
+    for measure in measures:
+        own: Any = metrics[(metrics["metric"] == measure.name) & (metrics["by"] == "overall")]
+        if own["value"].notna().any():
+            continue
+        why = None
+        if measure.rate is None and data.repeats is None:
+            _, rows = next(_rows_of(None, data))
+            why = measure.why_undefined(*_arguments(measure, data, rows))
+        said = f": {why.splitlines()[0].rstrip('.')}" if why else ""
+        notes.append(f"The metric {measure.name} is not defined for these rows{said}.")
+    return notes
+
+
 def compare_values(
     values: np.ndarray,
     worth: np.ndarray,
