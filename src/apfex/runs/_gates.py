@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from apfex.arguments import as_names
-from apfex.plain import printable
+from apfex.plain import beside, printable
 from apfex.sources import RunError, hint, unknown
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ _RULE = re.compile(
     r"(?P<bound>\d*\.?\d+([eE][+-]?\d+)?)"
 )
 _NOT_ESTIMABLE = "not estimable"
+_DECIMALS = 12
 
 
 @final
@@ -106,7 +107,7 @@ class GateRule:
         """Where it holds, each row by itself."""
         if self.verdict is not None:
             return rows["verdict"] == self.verdict
-        return _SIGNS[self.sign](rows[self.column], self.bound)
+        return self._compare(rows[self.column])
 
     def holds_among(self, rows: Any, corrected: Corrected) -> pd.Series:
         """Where it holds once it is corrected for all gaps that the gate looks at."""
@@ -118,8 +119,21 @@ class GateRule:
             unsure = (rows["verdict"] == "violation") & ~sure.astype(bool)
             return self.holds(rows) | unsure
         if self.column == "p_value":
-            return _SIGNS[self.sign](corrected.p_values.loc[rows.index], self.bound)
+            return self._compare(corrected.p_values.loc[rows.index])
         return self.holds(rows)
+
+    def said(self, row: Mapping[Any, Any]) -> str:
+        """A gap with its interval, so that it is seen why the rule holds."""
+        bound = math.nan if self.verdict is not None else self.bound
+        gap, lower, upper = (
+            beside(row[name], bound if name == self.column else math.nan)
+            for name in ("gap", "lower", "upper")
+        )
+        return f"{gap} ({lower} to {upper})"
+
+    def _compare(self, values: Any) -> pd.Series:
+        """A gap of 0.55 - 0.5 is not above 0.05, though floating point has it so."""
+        return _SIGNS[self.sign](values.round(_DECIMALS), self.bound)
 
     def n_tests(self, corrected: Corrected) -> int:
         """Gaps that it is corrected for."""
@@ -162,8 +176,7 @@ class GateResult:
     def lines(self, most: int = 3) -> list[str]:
         """What to tell the user."""
         found = [
-            f"{row['criterion']} by {printable(row['by'])}: {row['gap']:.3f} "
-            f"({row['lower']:.3f} to {row['upper']:.3f}){_resting(row)}"
+            f"{row['criterion']} by {printable(row['by'])}: {self.rule.said(row)}{_resting(row)}"
             for row in self.holds.sort_values("gap", ascending=False).to_dict("records")
         ]
         found += [
