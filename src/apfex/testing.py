@@ -35,7 +35,8 @@ def assert_gap(
     Parameters
     ----------
     audit : Audit
-        From :func:`apfex.audit`, or ``clf.audit``.
+        From :func:`apfex.audit`, or ``clf.audit``. Looked at are its ``gaps``, of all rows; those
+        within strata of control features are not.
     max_gap : float, optional
         The bound; the tolerance of the audit by default.
     end : {"lower", "gap", "upper"}

@@ -164,6 +164,11 @@ def summarize(audit: Audit, tested: Sequence[Tested]) -> AuditSummary:
     return AuditSummary(text=f"{first} {strata.count()} Over all strata: {text}", **facts)
 
 
+def about_strata(audit: Audit) -> str | None:
+    """In how many strata of control features a gap exceeds the limit; None without any."""
+    return None if audit.gaps_within is None else _Strata.of(audit.gaps_within).count()
+
+
 def _place_of_worst(gaps: pd.DataFrame) -> int:
     """The row that the headline is about; where all are within the limit, that nearest to it."""
     order = worst_first(gaps)

@@ -8,7 +8,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from apfex.auditing import Audit, worst_first
+from apfex.auditing import Audit, about_strata, worst_first
 from apfex.front import Point
 from apfex.metrics import NEAR_CONSTANT
 from apfex.plain import printable
@@ -37,9 +37,9 @@ class Caveat:
     ----------
     code : str
         What it is, for programs: "trivial_front", "trivial", "constant", "no_better",
-        "near_constant", "violation", "levelled_down", "gap_grew", "flattered", "seen_rows",
-        "group_thresholds", "note"; and those of the data and of the training, as "leak",
-        "sensitive_inputs" and "groups_left_out".
+        "near_constant", "violation", "violation_within", "levelled_down", "gap_grew",
+        "flattered", "seen_rows", "group_thresholds", "note"; and those of the data and of the
+        training, as "leak", "sensitive_inputs" and "groups_left_out".
     level : {"warning", "note"}
         Whether it speaks against the point, or only helps to read its figures.
     text : str
@@ -155,6 +155,25 @@ def caveats_of_verdicts(audit: Audit) -> list[Caveat]:
         )
         found.append(_warning("violation", text, criterion=name, by=first["by"], gap=first["gap"]))
     return found
+
+
+def caveats_of_strata(audit: Audit) -> list[Caveat]:
+    """That gaps within strata of control features surely exceed the limit, or may exceed it."""
+    within: Any = audit.gaps_within
+    if within is None or (within["verdict"] == "within tolerance").all():
+        return []
+    if not (within["verdict"] == "violation").any():
+        return [Caveat("note", "note", f"{about_strata(audit)}")]
+    first = worst_first(within).iloc[0].to_dict()
+    controls = list(within.columns[: list(within.columns).index("count")])
+    where = ", ".join(f"{name}={first[name]}" for name in controls)
+    text = (
+        f"Violation within strata: {about_strata(audit)} The gap in "
+        f"{title_of(first['criterion']).lower()} by {first['by']} within {where} is "
+        f"{_interval(first)}; the limit is {audit.settings.tolerance:g}.{_resting(first)}"
+    )
+    data = {"criterion": first["criterion"], "by": first["by"], "gap": first["gap"]}
+    return [_warning("violation_within", text, **data)]
 
 
 def caveats_of_growth(gaps: Gaps, before: Gaps, baseline: int) -> list[Caveat]:

@@ -8,7 +8,7 @@ from typing import Any, final
 
 import pandas as pd
 
-from apfex.auditing import Audit, worst_first
+from apfex.auditing import Audit, about_strata, worst_first
 from apfex.groups import grouping_name
 from apfex.plain import beside
 from apfex.report._caveats import REMEDY
@@ -105,6 +105,8 @@ def summarize_audit(
         "How far from the limit": _distances(gaps, audit.settings.tolerance),
         "How sure": _how_sure(audit, gaps),
     }
+    if (within := about_strata(audit)) is not None:
+        parts["Within strata"] = [within]
     if gain is not None:
         parts["Against doing nothing"] = _against_constant(gain, whose, of_front=False)
     return {**_told(audit.summary.text, parts), "larger": _larger(audit)}
