@@ -3,10 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 from sklearn.metrics import brier_score_loss, f1_score, precision_score, roc_auc_score
 from tests.auditing.rows import audit, rows
 
-from apfex.auditing import Audit
+from apfex.auditing import Audit, AuditSettings
+from apfex.auditing._metrics import compare_values
 from apfex.metrics import of_scores
 
 
@@ -45,6 +47,22 @@ def test_metrics_are_those_of_the_rows_of_each_group():
         assert row["lower"] < row["value"] < row["upper"]
     crossing = found.metrics[found.metrics["by"] == "sex x race"]
     assert crossing["sex"].tolist()[:4] == ["F", "F", "M", "M"]
+
+
+@pytest.mark.parametrize("k", [2, 5, 30])
+def test_the_gap_of_a_metric_is_seldom_above_0_where_all_groups_are_alike(k):
+    """Corrected for the k - 1 others of one group alone, it would be at 20% for fifteen groups."""
+    generator, settings, above = np.random.default_rng(0), AuditSettings("dp"), []
+    for _ in range(400):
+        values = generator.normal(size=k)
+
+        def limits(place, confidences, values=values):
+            halves = norm.ppf(0.5 + np.array(confidences) / 2)
+            return [(values[place] - half, values[place] + half) for half in halves]
+
+        found = compare_values(values, np.full(k, 100.0), limits, settings)
+        above.append(found.gap_lower > 0)
+    assert np.mean(above) < 0.05 + 2 * np.sqrt(0.05 * 0.95 / 400)
 
 
 def test_a_metric_without_any_value_says_why():

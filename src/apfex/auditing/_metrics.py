@@ -202,12 +202,13 @@ def compare_values(
     confidences.
     """
     compared = (worth >= settings.min_count) & np.isfinite(values)
-    others = max(int(compared.sum()) - 1, 1)
+    k = int(compared.sum())
+    pairs = max(k * (k - 1) // 2, 1)  # any of them may look apart where all are alike
     alpha = 1 - settings.confidence
     own, joint = np.full((2, len(values)), np.nan), np.full((2, len(values)), np.nan)
     for place in np.flatnonzero(compared):
-        own[:, place], joint[:, place] = limits(int(place), (1 - alpha, 1 - alpha / others))
-    if compared.sum() < 2:
+        own[:, place], joint[:, place] = limits(int(place), (1 - alpha, 1 - alpha / pairs))
+    if k < 2:
         return ByGroup(values, own[0], own[1], compared)
     kept = (joint[0][compared], joint[1][compared]), (own[0][compared], own[1][compared])
     ends = gap_of_limits(values[compared], *kept)

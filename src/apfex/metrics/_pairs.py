@@ -143,8 +143,9 @@ def gap_of_limits(
     values : array of shape [k]
         Of any metric, k at least 2.
     joint, own : pairs of arrays of shape [k]
-        Lower and upper limits: at ``1 - alpha / (k - 1)``, because one group may be compared with
-        k - 1 others, and at ``1 - alpha``. NaN where the rows of a group do not tell.
+        Lower and upper limits: at ``1 - alpha / m`` for m pairs of groups, because any pair may
+        look apart where all are alike, and at ``1 - alpha``. NaN where the rows of a group do not
+        tell.
 
     Returns
     -------
