@@ -209,7 +209,8 @@ def _worst_table(audit: Audit, most: int, names: Names) -> TextTable:
         title = "Groups below the average: none is clearly worse off"
         if not rows:
             title = "Worst-off groups: none, all fare alike"
-            if audit.worst(audit.n_groups)["favored"].isna().any():
+            shares: Any = audit.worst(audit.n_groups)["favored"]
+            if shares.isna().any():
                 title = "Worst-off groups: none, as far as groups have rows with weight"
     more = [_left_out(len(worst), most, ".groups"), _larger_groups(audit)]
     return TextTable(title, columns, rows, "; ".join(filter(None, more)))

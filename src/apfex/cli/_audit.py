@@ -283,8 +283,8 @@ def _show_groups(audit: Audit, screen: Screen) -> None:
     worst = audit.worst(audit.n_groups, only_below=True)
     screen.say()
     if worst.empty:
-        unknown = audit.worst(audit.n_groups)["favored"].isna().any()
-        who = "All groups that have rows with weight" if unknown else "All groups"
+        shares: Any = audit.worst(audit.n_groups)["favored"]
+        who = "All groups that have rows with weight" if shares.isna().any() else "All groups"
         screen.say(f"{who} get the decision {label} equally often ({of_all})")
         return
     more = _left_out(len(worst), _MOST_GROUPS)
