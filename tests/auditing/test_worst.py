@@ -7,6 +7,7 @@ from tests.auditing.rows import audit, counts
 
 from apfex import make_groups
 from apfex.auditing import AuditSettings, audit_counts
+from apfex.auditing._worst import groups_below
 from apfex.rates import count_rows
 
 
@@ -197,6 +198,18 @@ def test_attributes_are_columns_of_their_own():
     alone = found.groups[found.groups["by"] == "age"]
     assert alone["age"].tolist() == ["a", "b", "c", "d", "e"]
     assert alone[["group (attribute)", "region"]].isna().all(axis=None)
+
+
+@pytest.mark.parametrize(("k", "n", "rate"), [(200, 3, 0.98), (30, 40, 0.97), (30, 40, 0.5)])
+def test_few_rows_make_nobody_clearly_worse_off_where_all_fare_alike(k, n, rate):
+    """By Wilson's interval four of five audits of two hundred groups of three would."""
+    generator, found = np.random.default_rng(0), 0
+    groups = make_groups({"g": np.repeat(np.arange(k), n)})
+    for _ in range(100):
+        decided = (generator.random(k * n) < rate).astype(int)
+        counts = count_rows(None, decided, groups)
+        found += groups_below(counts, [("g",)], 0.95).shape[0] > 0
+    assert found <= 9  # five in a hundred at most are expected
 
 
 def test_chance_among_many_groups_makes_nobody_clearly_worse_off():

@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from apfex.auditing._estimates import attribute_columns, wilson_interval
 from apfex.groups import grouping_name
-from apfex.metrics import GroupRates
+from apfex.metrics import GroupRates, upper_limit
 from apfex.rates import ConfusionCounts, quotient
 
 
@@ -79,10 +79,14 @@ def groups_below(
 
 
 def _clearly_below(own: GroupRates, everyone: GroupRates, confidence: float) -> np.ndarray:
-    """Groups whose interval, corrected for their number, lies below the rate of all rows."""
-    stricter = 1 - (1 - confidence) / len(own.counts.groups)
-    high = wilson_interval(own.rates, own.totals, stricter)[1]
-    return (high < everyone.rates)[0]
+    """Groups whose limit, corrected for their number, lies below the rate of all rows.
+
+    It is the limit of Clopper and Pearson: of many small groups, where nearly everybody gets the
+    favorable decision, Wilson's interval leaves out the true rate far too often.
+    """
+    alpha = (1 - confidence) / 2 / len(own.counts.groups)
+    high = upper_limit((own.successes, np.maximum(own.totals, 1)), alpha)
+    return ((own.totals > 0) & (high < everyone.rates))[0]
 
 
 def _favored(counts: ConfusionCounts, attributes: Sequence[str]) -> GroupRates:

@@ -39,7 +39,13 @@ from apfex.metrics._inputs import (
 from apfex.metrics._interval import GapInterval, gap_interval
 from apfex.metrics._measures import METRIC_NAMES, Measure, of_scores, read_measures
 from apfex.metrics._not_estimable import NotEstimableWarning, NotMeasurableError
-from apfex.metrics._pairs import gap_of_limits, lower_of_pairs, surest_pair, upper_of_pairs
+from apfex.metrics._pairs import (
+    gap_of_limits,
+    lower_of_pairs,
+    surest_pair,
+    upper_limit,
+    upper_of_pairs,
+)
 from apfex.metrics._performance import accuracy, balanced_accuracy, worst_group_accuracy
 from apfex.metrics._rate_table import group_rates
 from apfex.metrics._triviality import class_recalls, is_trivial, is_trivial_table, levelled_down
