@@ -61,6 +61,13 @@ def test_groups_that_come_and_go_are_told():
     assert "Not the same groups" not in str(of([50, 50], [10, 20]).diff(of([50, 50], [9, 9])))
 
 
+def test_that_many_rates_change_by_chance_is_told():
+    sizes, few = [50] * 12, [50] * 4
+    many = of(sizes, [20] * 12).diff(of(sizes, [22] * 12))
+    assert "among 12 rates some may seem to change by chance" in str(many)
+    assert not of(few, [20] * 4).diff(of(few, [22] * 4)).notes
+
+
 def test_gaps_that_come_and_go_are_told():
     y, decided, table, _ = rows(400)
     now = audit(y, decided, sensitive_features=table, criteria=("dp", "tpr"))

@@ -18,7 +18,7 @@ from apfex.plain import printable
 
 _ALONE = {"new": "now", "gone": "earlier"}
 """Verdicts on what only one of the audits has."""
-_NAMED = 5
+_NAMED, _MANY = 5, 10
 
 
 @final
@@ -34,7 +34,8 @@ class AuditChange:
         estimable, or new or gone where only one of the audits has it).
     groups : pandas.DataFrame
         A row per group and rate: ``by``, ``group``, ``of``, (``class``,) ``earlier``, ``now``,
-        ``change``, ``lower``, ``upper``, ``verdict`` (the same words).
+        ``change``, ``lower``, ``upper``, ``verdict`` (the same words). Each row by itself: of
+        many rates some may seem to change by chance.
 
     Examples
     --------
@@ -62,7 +63,18 @@ class AuditChange:
         if any(alone):
             told = "; ".join(filter(None, alone))
             lines += ["", f"Not the same groups, on which gaps depend: {told}"]
-        return "\n".join([*lines, f"{left:,} more rates in .groups"])
+        return "\n".join([*lines, f"{left:,} more rates in .groups", *self.notes])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know: that of many rates some may seem to change by chance."""
+        unknown = {*_ALONE, "not estimable"}
+        compared = sum(verdict not in unknown for verdict in self.groups["verdict"])
+        if compared < _MANY:
+            return ()
+        return (
+            f"Verdicts are row by row: among {compared:,} rates some may seem to change by chance.",
+        )
 
     def _alone(self, verdict: str, when: str) -> str:
         """The groups that only one of the audits has, of groupings that both have."""
