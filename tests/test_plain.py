@@ -12,7 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apfex.plain import jsonable, printable, told_apart
+from apfex.plain import beside, jsonable, printable, told_apart
+
+
+@given(st.floats(0, 1), st.integers(0, 1000).map(lambda n: n / 1000))
+def test_a_number_reads_on_its_side_of_a_bound(value, bound):
+    shown = float(beside(value, bound))
+    assert shown == pytest.approx(value, abs=5.1e-4)
+    if abs(value - bound) > 1e-8:
+        assert (shown > bound, shown < bound) == (value > bound, value < bound)
+
 
 SIGNS = st.text(st.one_of(st.characters(), st.sampled_from("a ❤👩東क\ufe0f\u200d\u200c\U000e0100")))
 

@@ -16,6 +16,8 @@ from typing import Any
 
 __all__: list[str] = []
 
+_MOST_DECIMALS = 9
+
 _UNDRAWN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
     "\U000e0100-\U000e01ef]"
@@ -29,6 +31,25 @@ _IN_USE = re.compile(
     "|(?<=[\u1820-\u18aa])[\u180b-\u180d\u180f]"
 )
 """Joiners, and choices of a form, after signs that they are made for."""
+
+
+def beside(value: float, bound: float, decimals: int = 3) -> str:
+    """A number, with as many decimals as it takes to read on which side of a bound it lies.
+
+    Examples
+    --------
+    >>> beside(0.0502, 0.05), beside(0.0498, 0.05), beside(0.1234, 0.05), beside(0.05, 0.05)
+    ('0.0502', '0.0498', '0.123', '0.050')
+    """
+    side = _side(value - bound)
+    while decimals < _MOST_DECIMALS and _side(round(value, decimals) - bound) != side:
+        decimals += 1
+    return f"{value:.{decimals}f}"
+
+
+def _side(difference: float) -> int:
+    """-1, 0 or 1; what a sum is off by in floating point is no difference."""
+    return 0 if abs(difference) < 10.0**-_MOST_DECIMALS else int(math.copysign(1, difference))
 
 
 def printable(text: object, most: int | None = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal, get_args
 
@@ -11,6 +12,7 @@ from apfex.arguments import as_names, require_numbers
 from apfex.auditing import Audit
 from apfex.groups import grouping_name
 from apfex.metrics import read_criteria
+from apfex.plain import beside
 
 __all__ = ["assert_gap"]
 
@@ -33,7 +35,8 @@ def assert_gap(
     Parameters
     ----------
     audit : Audit
-        From :func:`apfex.audit`, or ``clf.audit``.
+        From :func:`apfex.audit`, or ``clf.audit``. Looked at are its ``gaps``, of all rows; those
+        within strata of control features are not.
     max_gap : float, optional
         The bound; the tolerance of the audit by default.
     end : {"lower", "gap", "upper"}
@@ -78,7 +81,7 @@ def assert_gap(
     if not 0 <= bound < 1:
         raise ValueError(f"max_gap must be at least 0 and below 1, got {bound}.")
     rows = _rows(audit, criteria, by)
-    above = rows[end].gt(bound)
+    above = rows[end].round(12).gt(bound)  # 0.55 - 0.5 is not above 0.05
     if end == "lower":
         above = pd.Series(audit.exceeds((row, bound) for row in rows.index), rows.index)
     fails = above | (rows["gap"].isna() & (not allow_not_estimable))
@@ -124,7 +127,11 @@ def _message(audit: Audit, failing: pd.DataFrame, n: int, end: End, bound: float
             small = audit.settings.min_count
             lines.append(f"  {name}: not estimable, fewer than two groups of {small:g} rows")
             continue
-        interval = f"{row['gap']:.3f} ({row['lower']:.3f} to {row['upper']:.3f})"
+        gap, lower, upper = (
+            beside(row[column], bound if column == end else math.nan)
+            for column in ("gap", "lower", "upper")
+        )
+        interval = f"{gap} ({lower} to {upper})"
         lines.append(f"  {name}: {interval}{_ends(audit, row['criterion'], row['by'])}")
     if len(failing) > _SHOWN:
         lines.append(f"  and {len(failing) - _SHOWN} more")

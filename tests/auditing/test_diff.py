@@ -55,12 +55,24 @@ def test_groups_that_come_and_go_are_told():
     assert change.groups["change"].isna().tolist() == [False, False, True]
     back = of([50, 50], [10, 20]).diff(of([50, 50, 50], [10, 20, 30]))
     assert back.groups["verdict"].tolist() == ["no clear change", "no clear change", "gone"]
+    said = "Not the same groups, on which gaps depend: g=c only"
+    assert f"{said} now" in str(change)
+    assert f"{said} earlier" in str(back)
+    assert "Not the same groups" not in str(of([50, 50], [10, 20]).diff(of([50, 50], [9, 9])))
+
+
+def test_that_many_rates_change_by_chance_is_told():
+    sizes, few = [50] * 12, [50] * 4
+    many = of(sizes, [20] * 12).diff(of(sizes, [22] * 12))
+    assert "among 12 rates some may seem to change by chance" in str(many)
+    assert not of(few, [20] * 4).diff(of(few, [22] * 4)).notes
 
 
 def test_gaps_that_come_and_go_are_told():
     y, decided, table, _ = rows(400)
     now = audit(y, decided, sensitive_features=table, criteria=("dp", "tpr"))
     earlier = audit(y, decided, sensitive_features=table[["sex"]], criteria=("fpr", "dp"))
+    assert "Not the same groups" not in str(now.diff(earlier))
     change = now.diff(earlier).gaps
     assert change.set_index(["criterion", "by"])["verdict"].to_dict() == {
         ("dp", "sex"): "no clear change",

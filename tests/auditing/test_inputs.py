@@ -47,6 +47,21 @@ Y, DECIDED, TABLE, WEIGHT = rows(60)
             {"y_pred": pd.Series(DECIDED), "y_score": pd.Series(WEIGHT, index=range(1, 61))},
             "y_score must have the index of",
         ),
+        (
+            {"control_features": pd.Series(DECIDED, index=range(1, 61)), "y_true": pd.Series(Y)},
+            "control_features must have the index of y_true",
+        ),
+        (
+            {
+                "control_features": {"a": pd.Series(DECIDED, index=range(1, 61))},
+                "sensitive_features": {"b": pd.Series(DECIDED)},
+            },
+            r"control_features must have the index of sensitive_features\['b'\]",
+        ),
+        (
+            {"y_pred": np.arange(60), "y_true": Y},
+            r"y_pred must hold labels, got 60 numbers from 0 to 59 .*\[0, 1\]; turn scores",
+        ),
     ],
 )
 def test_values_are_named(changes, message):
@@ -136,6 +151,32 @@ def test_classes_that_only_one_column_shows_are_noted():
     assert any("No decision is 0, and no label is 3" in note for note in shifted.notes)
     fewer = audit(y, np.minimum(y, 1), sensitive_features=sex, favorable_label=1)
     assert not any("written alike" in note for note in fewer.notes)
+    more = audit(np.minimum(y, 1), y, sensitive_features=sex, favorable_label=1)
+    assert any("No label is 2: make sure" in note for note in more.notes)
+
+
+def test_many_numbers_without_labels_are_noted():
+    percent, sex = np.arange(300) % 101, ["F", "M"] * 150
+    found = audit(None, percent, sensitive_features=sex, criteria="dp")
+    assert any("101 values" in note and "if they are scores" in note for note in found.notes)
+    words = audit(
+        None,
+        [f"{n}%" for n in percent],
+        sensitive_features=sex,
+        criteria="dp",
+        favorable_label="1%",
+    )
+    assert not any("scores" in note for note in words.notes)
+
+
+def test_levels_that_differ_in_spelling_alone_are_noted():
+    decided = [0, 1] * 100
+    people = {"sex": ["F", "f ", "M", "M"] * 50, "race": ["A", "B", "C", "D"] * 50}
+    notes = audit(None, decided, sensitive_features=people, criteria="dp").notes
+    assert [note for note in notes if "'F' and 'f '" in note and "sex" in note]
+    assert not [note for note in notes if "race" in note and "spell" in note]
+    long = {"place": ["12345678901234567890", "12345678901234567891"] * 100}
+    assert not audit(None, decided, sensitive_features=long, criteria="dp").notes
 
 
 def test_scores_of_the_other_label_are_noted():

@@ -3,10 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 from sklearn.metrics import brier_score_loss, f1_score, precision_score, roc_auc_score
 from tests.auditing.rows import audit, rows
 
-from apfex.auditing import Audit
+from apfex.auditing import Audit, AuditSettings
+from apfex.auditing._metrics import compare_values
 from apfex.metrics import of_scores
 
 
@@ -45,6 +47,34 @@ def test_metrics_are_those_of_the_rows_of_each_group():
         assert row["lower"] < row["value"] < row["upper"]
     crossing = found.metrics[found.metrics["by"] == "sex x race"]
     assert crossing["sex"].tolist()[:4] == ["F", "F", "M", "M"]
+
+
+@pytest.mark.parametrize("k", [2, 5, 30])
+def test_the_gap_of_a_metric_is_seldom_above_0_where_all_groups_are_alike(k):
+    """Corrected for the k - 1 others of one group alone, it would be at 20% for fifteen groups."""
+    generator, settings, above = np.random.default_rng(0), AuditSettings("dp"), []
+    for _ in range(400):
+        values = generator.normal(size=k)
+
+        def limits(place, confidences, values=values):
+            halves = norm.ppf(0.5 + np.array(confidences) / 2)
+            return [(values[place] - half, values[place] + half) for half in halves]
+
+        found = compare_values(values, np.full(k, 100.0), limits, settings)
+        above.append(found.gap_lower > 0)
+    assert np.mean(above) < 0.05 + 2 * np.sqrt(0.05 * 0.95 / 400)
+
+
+def test_a_metric_without_any_value_says_why():
+    y, p, table = scored()
+    three = y + (p > 0.9)
+    given = {"sensitive_features": table["sex"], "criteria": "accuracy"}
+    found = audit(three, three, metrics={"f1": f1_score}, **given)
+    assert found.metrics["value"].isna().all()
+    assert [n for n in found.notes if "metric f1 is not defined" in n and "multiclass" in n]
+    alone = audit(y * 0, p > 0.5, y_score=p, metrics="auc", **given)
+    assert "The metric auc is not defined for these rows." in alone.notes
+    assert not audit(y, p > 0.5, y_score=p, metrics=["auc", "f1"], **given).notes
 
 
 def test_a_gap_of_a_metric_is_shown_with_its_ends():

@@ -79,6 +79,14 @@ def test_the_worst_rows_come_first():
     assert verdicts == ["violation", "violation", "inconclusive"]
 
 
+def test_groups_without_weight_are_not_said_to_fare_alike():
+    given = {"sensitive_features": {"sex": ["F", "M"] * 50}, "criteria": "dp"}
+    decided = [0, 1] * 50
+    found = audit(None, decided, sample_weight=[0.0, 1.0] * 50, **given)
+    assert "none, as far as groups have rows with weight" in str(found)
+    assert "none, all fare alike" in str(audit(None, [0, 0, 1, 1] * 25, **given))
+
+
 def test_names_are_never_cut_into_the_same():
     long = "a very long name of a level that goes on and on for far too long, "
     decided, names = np.tile([0, 0, 1, 1], 60), np.repeat([long + "one", long + "two", "c"], 80)

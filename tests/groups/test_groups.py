@@ -253,6 +253,16 @@ def test_bad_sensitive_features_are_named(bad, error, message):
         make_groups(bad)
 
 
+def test_columns_in_another_order_are_refused():
+    sex = pd.Series(["F", "M", "M"], name="sex")
+    race = pd.Series(["A", "B", "B"], index=[2, 1, 0])
+    with pytest.raises(ValueError, match=r"\['race'\] must have the index of .*\['sex'\]"):
+        make_groups({"sex": sex, "race": race})
+    assert len(make_groups({"sex": sex, "race": race.to_numpy()})) == 2
+    with pytest.raises(ValueError, match="must have the index of"):
+        make_groups({"sex": ["F", "M", "M"], "race": race, "age": sex})
+
+
 def test_encoding_other_attributes_is_refused():
     groups = make_groups({"sex": ["F"], "race": ["B"]})
     for other in ({"sex": ["F"]}, {"sex": ["F"], "age": ["B"]}, ["F"]):

@@ -60,3 +60,32 @@ def test_the_plan_and_thresholds_of_an_audit_are_told(audit_data):
     assert result.thresholds is not None
     first = described["thresholds"][0]["gap"]
     assert first == pytest.approx(result.thresholds["gap"].head(len(first)).tolist(), rel=1e-4)
+
+
+@pytest.mark.parametrize("n", [400, 24])
+def test_strata_that_exceed_the_limit_are_no_clean_page(audit_data, n):
+    """All rows are within the limit, the strata are not: or, where they are few, may be not."""
+    sex = np.array(["F", "M"] * 2000 + ["F", "M"] * n)
+    department = np.repeat(["z", "x", "y"], [4000, n, n])
+    apart = np.where(department == "z", np.arange(len(sex)) // 2 % 2 == 0, sex == "F")
+    decided = (apart == (department != "y")).astype(int)
+    result = audit(
+        None,
+        decided,
+        sensitive_features={"sex": sex},
+        control_features={"department": department},
+        criteria="dp",
+        tolerance=0.3 if n == 400 else 0.9,
+    )
+    assert result.gaps["verdict"].tolist() == ["within tolerance"]
+    point = audit_data(result)["points"][0]
+    within = next(part for part in point["summary"]["parts"] if part["title"] == "Within strata")
+    (caveat,) = [one for one in point["caveats"] if "department" in one["text"]]
+    assert within["text"][0] in caveat["text"]
+    if n == 400:
+        assert point["verdict"] == "violation"
+        assert (caveat["code"], caveat["level"]) == ("violation_within", "warning")
+        assert "department=x is 1.000" in caveat["text"]
+    else:
+        assert point["verdict"] == "within tolerance"
+        assert caveat["level"] == "note"

@@ -81,3 +81,10 @@ def test_the_smallest_group_is_known():
     data = audited(pd.DataFrame({"sex": ["F", "M", "M"], "race": ["A", "B", "B"]}), "sex,race").data
     assert data is not None
     assert data.groups == GroupCounts({"sex": 2, "race": 2}, 2, "sex=F, race=A", 1)
+
+
+@pytest.mark.parametrize("column", ["d", "y"])
+def test_what_is_said_of_people_forms_no_groups(column):
+    table = pd.DataFrame({"sex": ["F", "M"] * 50, "d": [0, 1] * 50, "y": [1, 0] * 50})
+    with pytest.raises(RunError, match=r"prediction.*label.*sensitive.* must name different"):
+        audit_file(table, prediction="d", label="y", sensitive=["sex", column])

@@ -177,6 +177,46 @@ def test_what_holds_by_itself_alone_is_told_and_passes():
     assert rest.holds.index.tolist() == [0, 1, 2, 4]  # what is not sure is inconclusive
 
 
+def strata():
+    """Men and women fare alike, but not within the departments."""
+    sex = np.array(["F", "M"] * 400)
+    department = np.repeat(["x", "y"], 400)
+    decided = (sex == "F") == (department == "x")
+    return audit(
+        None,
+        decided.astype(int),
+        sensitive_features={"sex": sex},
+        control_features={"department": department},
+        criteria="dp",
+    )
+
+
+def test_what_holds_within_strata_is_told():
+    for text, n in (("violation", 2), ("dp_gap[sex] > 0.5", 2), ("any_gap.upper < 0.5", 0)):
+        found = check_gates(strata(), text)[0]
+        assert found.n_within == n == found.to_dict()["within_strata"]
+        assert any(f"{n} gaps within strata" in line for line in found.lines()) is (n > 0)
+    assert check("violation").n_within == 0
+
+
+def test_a_gap_of_just_the_bound_is_not_above_it():
+    decided = np.repeat([1, 0, 1, 0], [50, 50, 55, 45])
+    found = audit(None, decided, sensitive_features=["F"] * 100 + ["M"] * 100, criteria="dp")
+    assert found.gaps["gap"].item() > 0.05  # by floating point alone
+    hits = [one.hit for one in check_gates(found, ["dp_gap > 0.05", "dp_gap >= 0.05"])]
+    assert hits == [False, True]
+    assert_gap(found, max_gap=0.05, end="gap")
+
+
+def test_a_number_near_its_bound_shows_on_which_side_it_lies():
+    decided = np.repeat([1, 0, 1, 0], [5000, 5000, 5502, 4498])
+    found = audit(None, decided, sensitive_features=["F"] * 10000 + ["M"] * 10000, criteria="dp")
+    assert "dp by attribute0: 0.0502 (0.036 to" in check_gates(found, "dp_gap > 0.05")[0].lines()[0]
+    assert "differs by 5.02 points" in found.summary.text
+    with pytest.raises(AssertionError, match=r"0\.0502 \(0\.036"):
+        assert_gap(found, max_gap=0.05, end="gap")
+
+
 def test_rules_of_one_command_are_one_gate():
     asked = []
 

@@ -56,6 +56,11 @@ def test_other_features_are_not():
     assert find_proxies(X, GROUPS) == []
 
 
+def test_what_all_rows_have_in_common_is_told_by_nothing():
+    X = pd.DataFrame({"noise": RNG.normal(size=N), "word": RNG.choice(["a", "b"], N)})
+    assert find_proxies(X, make_groups({"sex": ["woman"] * N})) == []
+
+
 def test_that_a_form_was_left_empty_is_no_proxy():
     sex = pd.Series(SEX, dtype=object).mask(RNG.random(N) < 0.1, None)
     X = pd.DataFrame({"also_empty": pd.Series("given", sex.index).mask(sex.isna(), None)})

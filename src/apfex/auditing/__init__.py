@@ -13,7 +13,7 @@ from apfex.auditing._from_counts import audit_counts
 from apfex.auditing._result import Audit
 from apfex.auditing._settings import AuditSettings, groupings_of
 from apfex.auditing._strata import MOST_STRATA
-from apfex.auditing._summary import AuditSummary
+from apfex.auditing._summary import AuditSummary, about_strata
 from apfex.auditing._table import audit_table, audit_tallied, check_sums, moments_of
 from apfex.auditing._table_scores import TableScores
 from apfex.auditing._tally import Roles, TableQuery, Tally

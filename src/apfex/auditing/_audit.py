@@ -13,8 +13,9 @@ from apfex.auditing._parts import Parts, with_parts
 from apfex.auditing._result import Audit
 from apfex.auditing._settings import AuditSettings, check_size
 from apfex.groups import Groups, groups_of
-from apfex.metrics import Inputs, Measure, check_indexes, read_inputs, read_measures
+from apfex.metrics import Inputs, Measure, read_inputs, read_measures
 from apfex.rates import ConfusionCounts
+from apfex.tables import check_indexes
 
 
 def audit(
@@ -115,7 +116,12 @@ def audit(
     measures = read_measures(metrics)
     strata = None
     if control_features is not None:
-        check_indexes(y_pred=y_pred, control_features=control_features)
+        check_indexes(
+            y_pred=y_pred,
+            y_true=y_true,
+            sensitive_features=sensitive_features,
+            control_features=control_features,
+        )
         strata = groups_of("control_features", control_features)
     return audit_rows(data, settings, notes, measures=measures, strata=strata)
 

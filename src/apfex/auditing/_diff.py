@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,10 @@ from apfex.auditing._verdicts import Tested
 from apfex.groups import grouping_name
 from apfex.metrics import GapInterval
 from apfex.plain import printable
+
+_ALONE = {"new": "now", "gone": "earlier"}
+"""Verdicts on what only one of the audits has."""
+_NAMED, _MANY = 5, 10
 
 
 @final
@@ -30,7 +34,8 @@ class AuditChange:
         estimable, or new or gone where only one of the audits has it).
     groups : pandas.DataFrame
         A row per group and rate: ``by``, ``group``, ``of``, (``class``,) ``earlier``, ``now``,
-        ``change``, ``lower``, ``upper``, ``verdict`` (the same words).
+        ``change``, ``lower``, ``upper``, ``verdict`` (the same words). Each row by itself: of
+        many rates some may seem to change by chance.
 
     Examples
     --------
@@ -54,7 +59,37 @@ class AuditChange:
         lines = ["Change of the gaps", self.gaps.round(3).to_string(index=False, max_rows=12)]
         if len(shown):
             lines += ["", "Rates that changed most", shown.round(3).to_string(index=False)]
-        return "\n".join([*lines, f"{left:,} more rates in .groups"])
+        alone = [self._alone(verdict, when) for verdict, when in _ALONE.items()]
+        if any(alone):
+            told = "; ".join(filter(None, alone))
+            lines += ["", f"Not the same groups, on which gaps depend: {told}"]
+        return "\n".join([*lines, f"{left:,} more rates in .groups", *self.notes])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know: that of many rates some may seem to change by chance."""
+        unknown = {*_ALONE, "not estimable"}
+        compared = sum(verdict not in unknown for verdict in self.groups["verdict"])
+        if compared < _MANY:
+            return ()
+        return (
+            f"Verdicts are row by row: among {compared:,} rates some may seem to change by chance.",
+        )
+
+    def _alone(self, verdict: str, when: str) -> str:
+        """The groups that only one of the audits has, of groupings that both have."""
+        both: Any = self.gaps.loc[~self.gaps["verdict"].isin(_ALONE), "by"]
+        groups: Any = self.groups[self.groups["by"].isin(both)]
+        columns = [name for name in ("group", "class") if name in groups]
+        is_alone: Any = groups["verdict"].eq(verdict).groupby([groups[n] for n in columns]).all()
+        names = is_alone.index[is_alone].tolist()
+        shown = [" of class ".join(map(printable, _parts(name))) for name in names[:_NAMED]]
+        more = [f"{len(names) - _NAMED:,} more"] if len(names) > _NAMED else []
+        return f"{', '.join([*shown, *more])} only {when}" if names else ""
+
+
+def _parts(name: object) -> tuple[object, ...]:
+    return name if isinstance(name, tuple) else (name,)
 
 
 def change_of_gaps(

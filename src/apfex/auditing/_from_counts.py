@@ -15,7 +15,7 @@ from apfex.auditing._summary import few_cases, rests_on
 from apfex.auditing._thresholds import threshold_gaps
 from apfex.auditing._verdicts import gaps_frame, tested_gap, with_fine_p_value
 from apfex.groups import grouping_name
-from apfex.metrics import CRITERIA, GroupRates
+from apfex.metrics import CRITERIA, MOST_CODES, GroupRates, are_numbers, written_twice
 from apfex.rates import ConfusionCounts
 
 _MANY_LEVELS = 1000
@@ -116,6 +116,12 @@ def _notes(
                 f"{name} has {len(levels):,} levels; put it into bins if it is a number or an "
                 "identifier."
             )
+        twins = written_twice(str(level) for level in levels if level is not None)
+        if twins:
+            notes.append(
+                f"{name} has levels that differ in spelling alone, as {twins[0]!r} and "
+                f"{twins[1]!r}: each is a group of its own; write them alike if they are one."
+            )
     small = [f"{of} by {by}: {n:,} of {k:,}" for of, by, n, k in map(_small, tables) if n]
     if small:
         more = f", and {len(small) - _NOTED} more" if len(small) > _NOTED else ""
@@ -128,21 +134,31 @@ def _notes(
 
 
 def _classes_of_one_column(counts: ConfusionCounts) -> list[str]:
-    """A note where labels have classes that are never decided, and the other way round."""
-    if not counts.classes or not counts.labelled:
+    """A note where labels have classes that are never decided, and the other way round.
+
+    Of two labels and decisions of more, too; and where decisions without labels may be scores.
+    """
+    if not counts.classes:
         return []
+    if not counts.labelled:
+        if len(counts.classes) <= MOST_CODES or not are_numbers(counts.classes):
+            return []
+        return [
+            f"Decisions take {len(counts.classes):,} values, and each is compared as a class of "
+            "its own: if they are scores, turn them into decisions first."
+        ]
     labelled = counts.rows[:, :, 3].sum(1) > 0
     decided = counts.rows[:, :, :2].sum((1, 2)) > 0
-    lacking = [
+    never_decided, never_labelled = (
         [repr(label) for label, absent in zip(counts.classes, part, strict=True) if absent]
         for part in (labelled & ~decided, decided & ~labelled)
-    ]
-    if not all(lacking):
+    )
+    if not never_labelled or not (never_decided or labelled.sum() <= 2):
         return []
-    never_decided, never_labelled = (", ".join(names[:_NOTED]) for names in lacking)
+    no_decision = f"No decision is {', '.join(never_decided[:_NOTED])}, and no"
     return [
-        f"No decision is {never_decided}, and no label is {never_labelled}: make sure that labels "
-        "and decisions are written alike."
+        f"{no_decision if never_decided else 'No'} label is {', '.join(never_labelled[:_NOTED])}: "
+        "make sure that labels and decisions are written alike."
     ]
 
 

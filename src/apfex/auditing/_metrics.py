@@ -172,6 +172,24 @@ def of_rows(data: Inputs, settings: AuditSettings) -> Measured:
     return measured
 
 
+def undefined_metrics(
+    measures: Sequence[Measure], metrics: pd.DataFrame, data: Inputs
+) -> list[str]:
+    """A note of each metric that has no value for all rows, and of what its function said."""
+    notes = []
+    for measure in measures:
+        own: Any = metrics[(metrics["metric"] == measure.name) & (metrics["by"] == "overall")]
+        if own["value"].notna().any():
+            continue
+        why = None
+        if measure.rate is None and data.repeats is None:
+            _, rows = next(_rows_of(None, data))
+            why = measure.why_undefined(*_arguments(measure, data, rows))
+        said = f": {why.splitlines()[0].rstrip('.')}" if why else ""
+        notes.append(f"The metric {measure.name} is not defined for these rows{said}.")
+    return notes
+
+
 def compare_values(
     values: np.ndarray,
     worth: np.ndarray,
@@ -184,12 +202,13 @@ def compare_values(
     confidences.
     """
     compared = (worth >= settings.min_count) & np.isfinite(values)
-    others = max(int(compared.sum()) - 1, 1)
+    k = int(compared.sum())
+    pairs = max(k * (k - 1) // 2, 1)  # any of them may look apart where all are alike
     alpha = 1 - settings.confidence
     own, joint = np.full((2, len(values)), np.nan), np.full((2, len(values)), np.nan)
     for place in np.flatnonzero(compared):
-        own[:, place], joint[:, place] = limits(int(place), (1 - alpha, 1 - alpha / others))
-    if compared.sum() < 2:
+        own[:, place], joint[:, place] = limits(int(place), (1 - alpha, 1 - alpha / pairs))
+    if k < 2:
         return ByGroup(values, own[0], own[1], compared)
     kept = (joint[0][compared], joint[1][compared]), (own[0][compared], own[1][compared])
     ends = gap_of_limits(values[compared], *kept)

@@ -14,6 +14,7 @@ from apfex.auditing._metrics import (
     are_probabilities,
     metric_tables,
     not_probabilities,
+    undefined_metrics,
 )
 from apfex.auditing._result import Audit
 from apfex.auditing._strata import check_strata, gaps_within
@@ -59,6 +60,7 @@ def with_parts(
     if measures:
         tables = metric_tables(counts, settings, measures, parts.measured())
         more["metrics"], more["metric_gaps"] = tables
+        notes += undefined_metrics(measures, tables[0], data)
     if strata is not None:
         place = data.classes.index(settings.favorable_label) if data.classes else 1
         more["gaps_within"], small = gaps_within(

@@ -152,8 +152,8 @@ class Audit:
     def n_worse_off(self) -> int:
         """Groups of the crossing that get the favorable label clearly less often than all.
 
-        The Wilson interval of their rate, corrected for the number of groups (Bonferroni), lies
-        below the rate of all rows.
+        The upper limit of their rate by Clopper and Pearson, corrected for the number of groups
+        (Bonferroni), lies below the rate of all rows.
         """
         return count_worse_off(self._counts, self.settings.confidence)
 
@@ -186,11 +186,12 @@ class Audit:
         pandas.DataFrame
             ``group``, a column for each attribute, ``count``, ``favored`` (rate of the favorable
             label), its Wilson interval ``lower`` and ``upper``; ``difference`` to all rows;
-            ``clearly_below``, whether the interval, corrected for the number of groups, lies
-            below the rate of all rows; of two attributes or more ``driver``, the attribute in
-            which people who share all others fare better most clearly, and ``others``, their
-            rate; None and NaN where none clearly do. Groups that are clearly below come first,
-            then the others, each by ``favored``.
+            ``clearly_below``, whether the upper limit by Clopper and Pearson, corrected for the
+            number of groups, lies below the rate of all rows; of two attributes or more
+            ``driver``, the attribute in which people who share all others fare better most
+            clearly, and ``others``, their rate; None and NaN where none clearly do (corrected for
+            the number of groups and attributes). Groups that are clearly below come first, then
+            the others, each by ``favored``.
         """
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
             raise ValueError(f"n must be a whole number of at least 1, got {n!r}.")

@@ -207,7 +207,11 @@ def _worst_table(audit: Audit, most: int, names: Names) -> TextTable:
     title = "Worst-off groups"
     if not audit.n_worse_off:
         title = "Groups below the average: none is clearly worse off"
-        title = title if rows else "Worst-off groups: none, all fare alike"
+        if not rows:
+            title = "Worst-off groups: none, all fare alike"
+            shares: Any = audit.worst(audit.n_groups)["favored"]
+            if shares.isna().any():
+                title = "Worst-off groups: none, as far as groups have rows with weight"
     more = [_left_out(len(worst), most, ".groups"), _larger_groups(audit)]
     return TextTable(title, columns, rows, "; ".join(filter(None, more)))
 

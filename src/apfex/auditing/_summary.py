@@ -19,6 +19,7 @@ from apfex.auditing._verdicts import (
     worst_first,
 )
 from apfex.metrics import CRITERIA, TITLES, GroupRates, surest_pair
+from apfex.plain import beside
 
 if TYPE_CHECKING:
     from apfex.auditing._result import Audit
@@ -153,14 +154,19 @@ def summarize(audit: Audit, tested: Sequence[Tested]) -> AuditSummary:
     facts |= {"excess": row["gap"] - limit, "stratum": strata.name}
     facts["few_cases"] = bool(row["rests_on"])
     mind = f" Mind that this rests on {row['rests_on']}." if row["rests_on"] else ""
+    gap, lower = _points(row["gap"], limit), _points(row["lower"], limit)
     first = (
         f"The gap exceeds the limit within strata: within {strata.name}, the "
-        f"{what_differs(row['criterion'])} by {row['by']} differs by {_points(row['gap'])} points, "
-        f"{_points(facts['excess'])} more than the limit of {100 * limit:g} points, and by at "
-        f"least {_points(row['lower'])} with {100 * audit.settings.confidence:g}% confidence."
-        f"{mind}"
+        f"{what_differs(row['criterion'])} by {row['by']} differs by {gap} points, "
+        f"{_points(facts['excess'], 0)} more than the limit of {100 * limit:g} points, and by at "
+        f"least {lower} with {100 * audit.settings.confidence:g}% confidence.{mind}"
     )
     return AuditSummary(text=f"{first} {strata.count()} Over all strata: {text}", **facts)
+
+
+def about_strata(audit: Audit) -> str | None:
+    """In how many strata of control features a gap exceeds the limit; None without any."""
+    return None if audit.gaps_within is None else _Strata.of(audit.gaps_within).count()
 
 
 def _place_of_worst(gaps: pd.DataFrame) -> int:
@@ -259,7 +265,8 @@ def _about_everyone(audit: Audit) -> str:
 
 
 def _about_the_gap(told: AuditSummary, pair: _Pair, min_count: float) -> str:
-    limit, gap = f"{100 * told.limit:g} points", _points(told.gap)
+    limit = f"{100 * told.limit:g} points"
+    gap, lower, upper = (_points(end, told.limit) for end in (told.gap, told.lower, told.upper))
     name = f"the {what_differs(told.criterion)} by {told.by}"
     sure = f"with {100 * told.confidence:g}% confidence"
     if told.verdict == "violation":
@@ -269,19 +276,19 @@ def _about_the_gap(told: AuditSummary, pair: _Pair, min_count: float) -> str:
         of = "" if pair.of == what_differs(told.criterion) else f" ({pair.of})"
         if abs(pair.high_rate - pair.low_rate - told.gap) > 5e-4:  # other groups make the gap
             return (
-                f"The gap exceeds the limit: {name} differs by at least {_points(told.lower)} "
+                f"The gap exceeds the limit: {name} differs by at least {lower} "
                 f"points {sure}, and the limit is {limit}. The clearest difference{of}: {apart}."
             )
         return (
-            f"The gap exceeds the limit: {name} differs by {gap} points, {_points(told.excess)} "
-            f"more than the limit of {limit}, and by at least {_points(told.lower)} {sure}. The "
+            f"The gap exceeds the limit: {name} differs by {gap} points, {_points(told.excess, 0)} "
+            f"more than the limit of {limit}, and by at least {lower} {sure}. The "
             f"clearest difference{of}: {apart}."
         )
     if told.verdict == "inconclusive":
         return (
             f"Too little data to tell whether the gap exceeds the limit: {name} differs by {gap} "
-            f"points among these rows; in truth it may be anything from {_points(told.lower)} to "
-            f"{_points(told.upper)} points ({100 * told.confidence:g}% confidence), and the limit "
+            f"points among these rows; in truth it may be anything from {lower} to "
+            f"{upper} points ({100 * told.confidence:g}% confidence), and the limit "
             f"is {limit}."
         )
     if told.verdict == "not estimable":
@@ -292,7 +299,7 @@ def _about_the_gap(told: AuditSummary, pair: _Pair, min_count: float) -> str:
     which = "the gap nearest to it" if sum(told.verdicts.values()) > 1 else "the gap"
     return (
         f"Within the limit of {limit}: {which}, of {name}, is {gap} points, and at most "
-        f"{_points(told.upper)} {sure}."
+        f"{upper} {sure}."
     )
 
 
@@ -310,11 +317,12 @@ def _about_all(told: AuditSummary) -> str:
         }
         return words[told.verdict]
     limit = "it" if told.verdicts["violation"] else "the limit"
+    within = "it" if told.verdicts["violation"] or told.verdicts["inconclusive"] else "the limit"
     words = {
         "violation": ("exceeds the limit", "exceed the limit"),
         "inconclusive": (f"may exceed {limit} or not",) * 2,
         "not estimable": ("cannot be measured",) * 2,
-        "within tolerance": ("is within it", "are within it"),
+        "within tolerance": (f"is within {within}", f"are within {within}"),
     }
     parts = [f"{n} {words[name][n > 1]}" for name, n in told.verdicts.items() if n]
     return f"Of {f'all {n}' if n > 2 else 'the two'} gaps, {', '.join(parts)}."
@@ -405,5 +413,5 @@ def what_differs(criterion: str) -> str:
     return TITLES[criterion].lower()
 
 
-def _points(value: float) -> str:
-    return f"{100 * value:.1f}"
+def _points(value: float, limit: float) -> str:
+    return beside(100 * value, 100 * limit, 1)

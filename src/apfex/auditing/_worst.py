@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from apfex.auditing._estimates import attribute_columns, wilson_interval
 from apfex.groups import grouping_name
-from apfex.metrics import GroupRates
+from apfex.metrics import GroupRates, upper_limit
 from apfex.rates import ConfusionCounts, quotient
 
 
@@ -26,8 +26,9 @@ def worst_groups(
     share is mostly chance, and not clear. The driver, of two attributes or more, is
     the attribute in which the group differs from people who share all its others, where those
     fare better most clearly: smallest ``(p - q) / sqrt(s_p^2 + s_q^2)`` with smoothed rates
-    (Agresti and Caffo), of the attributes where this interval of ``p - q`` and the raw difference
-    lie below 0. It describes decisions, and explains nothing.
+    (Agresti and Caffo), of the attributes where this interval of ``p - q``, corrected for the
+    number of groups and attributes (Bonferroni), and the raw difference lie below 0. The worst of
+    many groups lie below their neighbours by chance. It describes decisions, and explains nothing.
     """
     own = _favored(counts, attributes)
     rates = own.rates[0]
@@ -78,10 +79,14 @@ def groups_below(
 
 
 def _clearly_below(own: GroupRates, everyone: GroupRates, confidence: float) -> np.ndarray:
-    """Groups whose interval, corrected for their number, lies below the rate of all rows."""
-    stricter = 1 - (1 - confidence) / len(own.counts.groups)
-    high = wilson_interval(own.rates, own.totals, stricter)[1]
-    return (high < everyone.rates)[0]
+    """Groups whose limit, corrected for their number, lies below the rate of all rows.
+
+    It is the limit of Clopper and Pearson: of many small groups, where nearly everybody gets the
+    favorable decision, Wilson's interval leaves out the true rate far too often.
+    """
+    alpha = (1 - confidence) / 2 / len(own.counts.groups)
+    high = upper_limit((own.successes, np.maximum(own.totals, 1)), alpha)
+    return ((own.totals > 0) & (high < everyone.rates))[0]
 
 
 def _favored(counts: ConfusionCounts, attributes: Sequence[str]) -> GroupRates:
@@ -98,10 +103,11 @@ def _drivers(
     driver, others = np.full(k, None, dtype=object), np.full(k, np.nan)
     if len(groups.attributes) < 2:  # one attribute alone is the group itself, and drives nothing
         return driver, others
+    stricter = 1 - (1 - confidence) / (k * len(groups.attributes))
     for name in groups.attributes:
         rest = tuple(other for other in groups.attributes if other != name)
         rate, totals = _without(_favored(counts, rest), groups.parent_codes(rest), own)
-        score = _score(own.rates[0], own.totals[0], rate, totals, confidence)
+        score = _score(own.rates[0], own.totals[0], rate, totals, stricter)
         leads = score < best
         best = np.where(leads, score, best)
         driver, others = np.where(leads, name, driver), np.where(leads, rate, others)

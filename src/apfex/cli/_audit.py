@@ -283,7 +283,9 @@ def _show_groups(audit: Audit, screen: Screen) -> None:
     worst = audit.worst(audit.n_groups, only_below=True)
     screen.say()
     if worst.empty:
-        screen.say(f"All groups get the decision {label} equally often ({of_all})")
+        shares: Any = audit.worst(audit.n_groups)["favored"]
+        who = "All groups that have rows with weight" if shares.isna().any() else "All groups"
+        screen.say(f"{who} get the decision {label} equally often ({of_all})")
         return
     more = _left_out(len(worst), _MOST_GROUPS)
     screen.say(f"Who gets the decision {label} least ({of_all}){more}")

@@ -61,6 +61,9 @@ def diff(
     _show("Gaps between groups", ["criterion", "by"], change.gaps, confidence, screen)
     names = [name for name in ("by", "group", "of", "class") if name in change.groups]
     _show("Rates of groups", names, change.groups, confidence, screen)
+    for note in change.notes:
+        screen.say()
+        screen.say(note)
     tables = {name: getattr(change, name).to_dict("records") for name in ("gaps", "groups")}
     screen.finish({"earlier": str(earlier), "now": str(now), **tables})
 

@@ -19,8 +19,8 @@ from apfex.estimator._inputs import (
     split_columns,
 )
 from apfex.groups import Groups
-from apfex.metrics import check_indexes
 from apfex.rates import ConfusionCounts, count_rows
+from apfex.tables import check_indexes
 
 if TYPE_CHECKING:
     from apfex.estimator._classifier import APFExClassifier

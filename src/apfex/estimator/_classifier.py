@@ -57,11 +57,11 @@ from apfex.front import (
     search_partitioned_front,
     search_streamed_front,
 )
-from apfex.metrics import check_indexes
 from apfex.models import InitModel, thread_count, use_threads
 from apfex.persistence import StoredModel, export_onnx, save_model
 from apfex.rules import RuleModel
 from apfex.streams import StreamSettings, is_stream, open_stream, spool_folder
+from apfex.tables import check_indexes
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,8 +14,8 @@ from sklearn.utils.validation import column_or_1d
 
 from apfex.front import Rows
 from apfex.groups import Groups, make_groups
-from apfex.metrics import check_indexes, check_spelling, check_values, one_dimensional, read_weight
-from apfex.tables import in_memory, matrix_of, read_table, unmasked
+from apfex.metrics import check_spelling, check_values, one_dimensional, read_weight
+from apfex.tables import check_indexes, in_memory, matrix_of, read_table, unmasked
 
 
 def read_features(X: Any) -> Any:

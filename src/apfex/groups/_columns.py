@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from apfex.tables import in_memory, unmasked
+from apfex.tables import check_indexes, in_memory, unmasked
 
 MISSING = "<missing>"
 """How a missing value is shown; it is a level of its own."""
@@ -16,6 +16,7 @@ MISSING = "<missing>"
 
 def read_columns(data: Any, argument: str = "sensitive_features") -> dict[str, pd.Series]:
     """Read every accepted form into named columns of equal length."""
+    check_indexes(**{argument: data})
     data = in_memory(argument, data)
     if is_named(data):
         columns = _named_columns(data, argument)

@@ -22,8 +22,9 @@ from apfex.metrics._gaps import (
 from apfex.metrics._group_rates import GroupRates, largest_gap
 from apfex.metrics._inference import gap_inference, interval_of_rates
 from apfex.metrics._inputs import (
+    MOST_CODES,
     Inputs,
-    check_indexes,
+    are_numbers,
     check_scale,
     check_spelling,
     check_values,
@@ -33,11 +34,18 @@ from apfex.metrics._inputs import (
     read_column,
     read_inputs,
     read_weight,
+    written_twice,
 )
 from apfex.metrics._interval import GapInterval, gap_interval
 from apfex.metrics._measures import METRIC_NAMES, Measure, of_scores, read_measures
 from apfex.metrics._not_estimable import NotEstimableWarning, NotMeasurableError
-from apfex.metrics._pairs import gap_of_limits, lower_of_pairs, surest_pair, upper_of_pairs
+from apfex.metrics._pairs import (
+    gap_of_limits,
+    lower_of_pairs,
+    surest_pair,
+    upper_limit,
+    upper_of_pairs,
+)
 from apfex.metrics._performance import accuracy, balanced_accuracy, worst_group_accuracy
 from apfex.metrics._rate_table import group_rates
 from apfex.metrics._triviality import class_recalls, is_trivial, is_trivial_table, levelled_down

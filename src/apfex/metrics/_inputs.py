@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from numbers import Real
 from typing import Any, final
 
@@ -13,10 +13,13 @@ import pandas as pd
 
 from apfex.groups import Groups, make_groups
 from apfex.rates import ConfusionCounts, Repeats, count_rows
-from apfex.tables import in_memory, unmasked
+from apfex.tables import check_indexes, in_memory, unmasked
 
 _SMALLEST = 1e-140
 """Of the largest weight, and one over it the most: sums of a billion squares stay numbers."""
+
+MOST_CODES = 10
+"""Numbers beyond which decisions look like whole scores, as percentages do."""
 
 
 @final
@@ -219,31 +222,6 @@ def check_length(name: str, found: int, other: str, wanted: int) -> None:
         raise ValueError(f"{name} must have one entry per row of {other} ({wanted}), got {found}.")
 
 
-def check_indexes(**arguments: Any) -> None:
-    """Refuse pandas arguments whose indexes disagree, rather than pair up the wrong rows.
-
-    Examples
-    --------
-    >>> check_indexes(  # doctest: +ELLIPSIS
-    ...     y_true=pd.Series([0, 1]), y_pred=pd.Series([0, 1], index=[1, 0])
-    ... )
-    Traceback (most recent call last):
-    ValueError: y_pred must have the index of y_true, got another; align them, or pass ...
-    """
-    seen: dict[str, pd.Index] = {}
-    for name, value in arguments.items():
-        parts = value.values() if isinstance(value, Mapping) else (value,)
-        for part in parts:
-            if isinstance(part, pd.Series | pd.DataFrame):
-                first = next(iter(seen), name)
-                known = seen.setdefault(first, part.index)
-                if len(known) == len(part) and not known.equals(part.index):
-                    raise ValueError(
-                        f"{name} must have the index of {first}, got another; align them, or "
-                        "pass `.to_numpy()` if the rows are in the same order."
-                    )
-
-
 def one_dimensional(name: str, values: Any, of: str = "labels") -> np.ndarray:
     """A column in any accepted form as an array [n], with a row at least."""
     values = in_memory(name, values)
@@ -297,11 +275,17 @@ def _check_shared_values(labels: set[Any], decisions: set[Any], names: tuple[str
     """Refuse labels and decisions in different words: every decision would look wrong.
 
     That is text beside numbers; values that differ in case or blanks alone; two columns of two
-    values each that hold more than two together. A class that only one of the columns shows is
-    fine: a model need not decide for every class.
+    values each that hold more than two together; many numbers beside two labels, which are scores.
+    A class that only one of the columns shows is fine: a model need not decide for every class.
     """
     together, alone = labels | decisions, labels ^ decisions
-    twins = _written_twice(together)
+    if len(labels) <= 2 and len(decisions) > MOST_CODES and are_numbers(decisions):
+        raise ValueError(
+            f"{names[0]} must hold labels, got {len(decisions)} numbers from {min(decisions):g} to "
+            f"{max(decisions):g} while the labels are {_listed(labels)}; turn scores into "
+            "decisions first, for instance `scores > 50`."
+        )
+    twins = written_twice(together)
     if len({isinstance(value, str) for value in together}) > 1:
         why = "text is never equal to any other value"
     elif twins:
@@ -316,6 +300,11 @@ def _check_shared_values(labels: set[Any], decisions: set[Any], names: tuple[str
     )
 
 
+def are_numbers(values: Iterable[Any]) -> bool:
+    """Whether all are numbers, so that many of them may be scores."""
+    return all(isinstance(value, Real | Decimal) for value in values)
+
+
 def check_spelling(name: str, values: Iterable[Any]) -> None:
     """Refuse labels that differ in case, blanks or the form of a number alone.
 
@@ -325,7 +314,7 @@ def check_spelling(name: str, values: Iterable[Any]) -> None:
     Traceback (most recent call last):
     ValueError: y must spell every label in one way, got 'Yes ' and 'yes', which would be ...
     """
-    twins = _written_twice(values)
+    twins = written_twice(values)
     if twins:
         raise ValueError(
             f"{name} must spell every label in one way, got {twins[0]!r} and {twins[1]!r}, which "
@@ -333,22 +322,23 @@ def check_spelling(name: str, values: Iterable[Any]) -> None:
         )
 
 
-def _written_twice(values: Iterable[Any]) -> tuple[Any, Any] | None:
+def written_twice(values: Iterable[Any]) -> tuple[Any, Any] | None:
     """Two values that differ in case, blanks or the form of a number alone, if there are any."""
-    forms: dict[str, Any] = {}
+    forms: dict[str | Decimal, Any] = {}
     for value in _sorted(set(values)):
         if forms.setdefault(_spelled(value), value) is not value:
             return forms[_spelled(value)], value
     return None
 
 
-def _spelled(value: Any) -> str:
-    """A value as it might be meant."""
+def _spelled(value: Any) -> str | Decimal:
+    """A value as it might be meant: long numbers to their last digit."""
     text = str(value).strip().casefold()
     try:
-        return str(float(text))
-    except ValueError:
+        number = Decimal(text)
+    except InvalidOperation:
         return text
+    return number if number.is_finite() else text
 
 
 def _listed(values: set[Any], most: int = 5) -> str:

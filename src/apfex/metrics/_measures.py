@@ -90,15 +90,28 @@ class Measure:
 
     def value(self, y: np.ndarray, predicted: np.ndarray, weight: np.ndarray | None) -> float:
         """Return the metric of some rows; NaN where it is not defined there."""
+        try:
+            return self._computed(y, predicted, weight)
+        except ValueError:  # such as the AUC of a single class
+            return float("nan")
+
+    def why_undefined(
+        self, y: np.ndarray, predicted: np.ndarray, weight: np.ndarray | None
+    ) -> str | None:
+        """What the function says against these rows; None where it says nothing."""
+        try:
+            self._computed(y, predicted, weight)
+        except ValueError as error:
+            return str(error) or None
+        return None
+
+    def _computed(self, y: np.ndarray, predicted: np.ndarray, weight: np.ndarray | None) -> float:
         given = {}
         if weight is not None and _takes_weights(self.function):
             given = {"sample_weight": weight}
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            try:
-                return float(self.function(y, predicted, **given))
-            except ValueError:  # such as the AUC of a single class
-                return float("nan")
+            return float(self.function(y, predicted, **given))
 
     def interval(
         self, y: np.ndarray, predicted: np.ndarray, weight: np.ndarray | None, confidence: float

@@ -56,7 +56,7 @@ def lower_of_pairs(
     at_parity = (p - critical * s) - (q + critical * t)
     pair_alpha = alpha / 2 / (n_groups - 1)
     below = _rate(high) - _lower_limit(high, pair_alpha)
-    above = _upper_limit(low, pair_alpha) - _rate(low)
+    above = upper_limit(low, pair_alpha) - _rate(low)
     return np.minimum(at_parity, _rate(high) - _rate(low) - np.hypot(below, above))
 
 
@@ -89,7 +89,7 @@ def upper_of_pairs(high: Counted, low: Counted, *, alpha: float) -> np.ndarray:
     array([0.32])
     """
     (p, s), (q, t) = smoothed(*high), smoothed(*low)
-    above = _upper_limit(high, alpha / 2) - _rate(high)
+    above = upper_limit(high, alpha / 2) - _rate(high)
     below = _rate(low) - _lower_limit(low, alpha / 2)
     joined = _rate(high) - _rate(low) + np.hypot(above, below)
     return np.maximum(p - q + _upper_quantile(alpha) * np.hypot(s, t), joined)
@@ -143,8 +143,9 @@ def gap_of_limits(
     values : array of shape [k]
         Of any metric, k at least 2.
     joint, own : pairs of arrays of shape [k]
-        Lower and upper limits: at ``1 - alpha / (k - 1)``, because one group may be compared with
-        k - 1 others, and at ``1 - alpha``. NaN where the rows of a group do not tell.
+        Lower and upper limits: at ``1 - alpha / m`` for m pairs of groups, because any pair may
+        look apart where all are alike, and at ``1 - alpha``. NaN where the rows of a group do not
+        tell.
 
     Returns
     -------
@@ -187,7 +188,7 @@ def upper_end(x: np.ndarray, n: np.ndarray, alpha: float) -> float:
         return upper_of_pairs((x[i], n[i]), (x[j], n[j]), alpha=alpha)
 
     # A root of two squares is at most the sum of what is squared.
-    high = np.maximum(p + z * s, _upper_limit((x, n), alpha / 2))
+    high = np.maximum(p + z * s, upper_limit((x, n), alpha / 2))
     low = np.maximum(z * s - p, -_lower_limit((x, n), alpha / 2))
     return min(1.0, _largest_over_pairs(value, high, low, -math.inf)[0])
 
@@ -205,8 +206,14 @@ def _lower_limit(counted: Counted, alpha: float) -> np.ndarray:
     return np.where(some, limit, 0.0)
 
 
-def _upper_limit(counted: Counted, alpha: float) -> np.ndarray:
-    """Rate at which so few successes, or fewer, have a chance of ``alpha``."""
+def upper_limit(counted: Counted, alpha: float) -> np.ndarray:
+    """Rate at which so few successes, or fewer, have a chance of ``alpha`` (Clopper, Pearson).
+
+    Examples
+    --------
+    >>> upper_limit((np.array([0, 5]), np.array([10, 10])), 0.025).round(3)
+    array([0.308, 0.813])
+    """
     successes, totals = counted
     return 1 - _lower_limit((totals - successes, totals), alpha)
 

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from apfex.metrics._group_rates import GroupRates
 from apfex.metrics._inputs import (
-    check_indexes,
     check_length,
     encode,
     read_column,
@@ -21,6 +20,7 @@ from apfex.metrics._not_estimable import warn_left_out
 from apfex.metrics._rate_table import check_choices
 from apfex.metrics._triviality import class_recalls
 from apfex.rates import count_rows
+from apfex.tables import check_indexes
 
 
 def accuracy(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:

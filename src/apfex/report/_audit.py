@@ -14,6 +14,7 @@ from apfex.report._caveats import (
     Caveat,
     caveats_of_decisions,
     caveats_of_notes,
+    caveats_of_strata,
     caveats_of_verdicts,
 )
 from apfex.report._constant import Constant, Gain
@@ -52,6 +53,7 @@ def describe_audit(
         **told,
         "near_constant": False,  # there is no better model to compare with
         "summary": summarize_audit(audit, told["gaps"], worst, gain, favorable),
+        "verdict": audit.summary.verdict,
         "error": None if gain is None else gain.error,
         "point": 0,
         "worst": worst,
@@ -76,6 +78,7 @@ def caveats_of_audit(audit: Audit, gain: Gain | None, more: Sequence[Caveat] = (
     useless = caveats_of_decisions(shares, gain, [f"not {favorable}", favorable])
     return [
         *caveats_of_verdicts(audit),
+        *caveats_of_strata(audit),
         *(caveat for caveat in useless if caveat.code != "near_constant"),
         *more,
         *caveats_of_notes(audit),

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, final
 
 import numpy as np
 
-from apfex.auditing import Audit, worst_first
+from apfex.auditing import Audit, about_strata, worst_first
 from apfex.front import Point
 from apfex.metrics import NEAR_CONSTANT
-from apfex.plain import printable
+from apfex.plain import beside, printable
 from apfex.report._constant import Gain
 from apfex.report._rates import title_of
 
@@ -37,9 +38,9 @@ class Caveat:
     ----------
     code : str
         What it is, for programs: "trivial_front", "trivial", "constant", "no_better",
-        "near_constant", "violation", "levelled_down", "gap_grew", "flattered", "seen_rows",
-        "group_thresholds", "note"; and those of the data and of the training, as "leak",
-        "sensitive_inputs" and "groups_left_out".
+        "near_constant", "violation", "violation_within", "levelled_down", "gap_grew",
+        "flattered", "seen_rows", "group_thresholds", "note"; and those of the data and of the
+        training, as "leak", "sensitive_inputs" and "groups_left_out".
     level : {"warning", "note"}
         Whether it speaks against the point, or only helps to read its figures.
     text : str
@@ -140,7 +141,7 @@ def caveats_of_decisions(
 
 def caveats_of_verdicts(audit: Audit) -> list[Caveat]:
     """Gaps of any grouping that surely exceed the limit, one caveat a criterion."""
-    found = []
+    found, limit = [], audit.settings.tolerance
     worst: Any = worst_first(audit.gaps)
     for name in audit.settings.criteria:
         above = worst[(worst["criterion"] == name) & (worst["verdict"] == "violation")]
@@ -150,11 +151,31 @@ def caveats_of_verdicts(audit: Audit) -> list[Caveat]:
         also = f", and by {', '.join(row['by'] for row in others)}" if others else ""
         text = (
             f"Violation: the gap in {title_of(name).lower()} surely exceeds the limit of "
-            f"{audit.settings.tolerance:g}. It is {_interval(first)} by {first['by']}{also}."
+            f"{limit:g}. It is {_interval(first, limit)} by {first['by']}{also}."
             f"{_resting(first)}"
         )
         found.append(_warning("violation", text, criterion=name, by=first["by"], gap=first["gap"]))
     return found
+
+
+def caveats_of_strata(audit: Audit) -> list[Caveat]:
+    """That gaps within strata of control features surely exceed the limit, or may exceed it."""
+    within: Any = audit.gaps_within
+    if within is None or (within["verdict"] == "within tolerance").all():
+        return []
+    if not (within["verdict"] == "violation").any():
+        return [Caveat("note", "note", f"{about_strata(audit)}")]
+    first = worst_first(within).iloc[0].to_dict()
+    controls = list(within.columns[: list(within.columns).index("count")])
+    where = ", ".join(f"{name}={first[name]}" for name in controls)
+    limit = audit.settings.tolerance
+    text = (
+        f"Violation within strata: {about_strata(audit)} The gap in "
+        f"{title_of(first['criterion']).lower()} by {first['by']} within {where} is "
+        f"{_interval(first, limit)}; the limit is {limit:g}.{_resting(first)}"
+    )
+    data = {"criterion": first["criterion"], "by": first["by"], "gap": first["gap"]}
+    return [_warning("violation_within", text, **data)]
 
 
 def caveats_of_growth(gaps: Gaps, before: Gaps, baseline: int) -> list[Caveat]:
@@ -246,5 +267,6 @@ def _resting(gap: Mapping[str, Any]) -> str:
     return f" This rests on {gap['rests_on']}." if gap["rests_on"] else ""
 
 
-def _interval(gap: Mapping[str, Any]) -> str:
-    return f"{gap['gap']:.3f} ({gap['lower']:.3f} to {gap['upper']:.3f})"
+def _interval(gap: Mapping[str, Any], limit: float = math.nan) -> str:
+    found, lower, upper = (beside(gap[name], limit) for name in ("gap", "lower", "upper"))
+    return f"{found} ({lower} to {upper})"

@@ -8,8 +8,9 @@ from typing import Any, final
 
 import pandas as pd
 
-from apfex.auditing import Audit, worst_first
+from apfex.auditing import Audit, about_strata, worst_first
 from apfex.groups import grouping_name
+from apfex.plain import beside
 from apfex.report._caveats import REMEDY
 from apfex.report._constant import Gain
 from apfex.report._rates import title_of
@@ -104,6 +105,8 @@ def summarize_audit(
         "How far from the limit": _distances(gaps, audit.settings.tolerance),
         "How sure": _how_sure(audit, gaps),
     }
+    if (within := about_strata(audit)) is not None:
+        parts["Within strata"] = [within]
     if gain is not None:
         parts["Against doing nothing"] = _against_constant(gain, whose, of_front=False)
     return {**_told(audit.summary.text, parts), "larger": _larger(audit)}
@@ -174,11 +177,11 @@ def _verdict_sentence(gaps: Sequence[Mapping[str, Any]], limit: float) -> str:
     clearest = "it is" if len(same) == 1 else "the clearest is"
     if verdict == "violation":
         over = f"This model exceeds the limit of {limit:g} for the gap in {what}"
-        return f"{over}: {clearest} {first['gap']:.3f} {by}."
+        return f"{over}: {clearest} {beside(first['gap'], limit)} {by}."
     if verdict == "inconclusive":
         return (
             f"Too little data to tell whether this model exceeds the limit of {limit:g} for the "
-            f"gap in {what}: {clearest} {first['gap']:.3f} {by} among these rows."
+            f"gap in {what}: {clearest} {beside(first['gap'], limit)} {by} among these rows."
         )
     if verdict == "not estimable":
         some = any(gap["verdict"] != verdict for gap in gaps)
@@ -198,7 +201,8 @@ def _how_chosen(choice: Choice, rank: str) -> str:
         for name, limit in choice.bounds.items()
     )
     reached = ", ".join(
-        f"{choice.gaps[name]:.3f} in {title_of(name).lower()}" for name in choice.bounds
+        f"{beside(choice.gaps[name], limit)} in {title_of(name).lower()}"
+        for name, limit in choice.bounds.items()
     )
     if choice.is_trivial:
         return f"Nothing: point {choice.place} is what was found, but it should not be used."
@@ -254,15 +258,17 @@ def _distances(gaps: Sequence[Mapping[str, Any]], limit: float) -> Text:
             told.append(f"{title}: {says} ")
             continue
         away = gap["gap"] - limit
-        where = f"{abs(away):.3f} {'above' if away > 0 else 'below'} the limit of {limit:g}"
+        where = f"{beside(abs(away), 0)} {'above' if away > 0 else 'below'} the limit of {limit:g}"
         where += " among these rows" if gap["verdict"] == "inconclusive" else ""
-        told.append(f"{title}: {gap['gap']:.3f} between groups of {_by(gap)}, {where}. {says} ")
+        found = beside(gap["gap"], limit)
+        told.append(f"{title}: {found} between groups of {_by(gap)}, {where}. {says} ")
     return told
 
 
 def _how_sure(audit: Audit, gaps: Sequence[Mapping[str, Any]], rows: str = "rows") -> Text:
     told = [
-        f"{title_of(gap['criterion']).lower()} {gap['lower']:.3f} to {gap['upper']:.3f} "
+        f"{title_of(gap['criterion']).lower()} {beside(gap['lower'], audit.settings.tolerance)} "
+        f"to {beside(gap['upper'], audit.settings.tolerance)} "
         f"({gap['groups_compared']:,} of {gap['groups']:,} groups compared)"
         for gap in worst_gaps(gaps)
         if _is_known(gap)

@@ -74,9 +74,12 @@ def find_columns(
     columns = {
         name: table.column(value, name) for name, value in given.items() if value is not None
     }
+    sensitive = table.names(settings.sensitive, "sensitive")
     if len(set(columns.values())) < len(columns):
         raise RunError(f"{named(*columns)} must name different columns.")
-    return columns, table.names(settings.sensitive, "sensitive")
+    if set(sensitive) & set(columns.values()):
+        raise RunError(f"{named(*columns, 'sensitive')} must name different columns.")
+    return columns, sensitive
 
 
 def feature_types(X: pd.DataFrame) -> dict[str, FeatureType]:

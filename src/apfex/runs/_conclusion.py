@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, final
 
-from apfex.plain import printable
+from apfex.plain import beside, printable
 
 if TYPE_CHECKING:
     from apfex.front import Front
@@ -59,7 +59,10 @@ def conclude(described: Mapping[str, Any], front: Front, settings: ExploreSettin
     if settings.max_error_increase is not None:
         kind = front.by.replace("_", " ")
         limit += f", {kind} at most {settings.max_error_increase:g} above the lowest"
-    found = ", ".join(f"{name} gap {chosen.gaps[name].gap:.3f}" for name in settings.max_gap)
+    found = ", ".join(
+        f"{name} gap {beside(chosen.gaps[name].gap, most)}"
+        for name, most in settings.max_gap.items()
+    )
     poor = (
         " It is nearly constant: little better than the same answer for everyone."
         if chosen.near_constant

@@ -26,7 +26,7 @@ from apfex.runs._data_checks import Leak, Proxy, find_identifiers, find_leaks, f
 from apfex.runs._dates import is_unclear_date
 from apfex.runs._labels import MISSING, read_outcomes
 from apfex.runs._settings import ExploreSettings
-from apfex.sources import ENDINGS, RunError, Table, hint, named, nearest_file, open_table, unknown
+from apfex.sources import ENDINGS, RunError, Table, hint, nearest_file, open_table, unknown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -308,8 +308,6 @@ def _read_dataset(name: str, settings: ExploreSettings) -> tuple[LabelledRows, d
 def _read_table(table: Table, settings: ExploreSettings) -> tuple[LabelledRows, dict[str, Any]]:
     needed = ("label", "sensitive")
     columns, sensitive = find_columns(table, settings, ("label", "weight"), needed)
-    if set(sensitive) & set(columns.values()):
-        raise RunError(f"{named(*columns, 'sensitive')} must name different columns.")
     drop = table.names(settings.drop, "drop")
     taken = (*columns.values(), *sensitive, *drop)
     features = [name for name in table.columns if name not in taken]

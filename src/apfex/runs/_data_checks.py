@@ -108,6 +108,8 @@ def find_proxies(X: pd.DataFrame, groups: Groups, seed: int = 0) -> list[Proxy]:
     half = np.arange(len(rows)) % 2
     for attribute in groups.attributes:
         single = groups.parent(attribute)
+        if len(single) < 2:
+            continue  # what all rows have in common is told by nothing
         codes, names = single.codes[rows], [values[0] for values in single.values]
         for name in X.columns:
             cells = _cells(X[name].iloc[rows], codes, half, max(_LEAVES, 2 * len(names)))

@@ -14,11 +14,11 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 from apfex.arguments import as_names
-from apfex.plain import printable
+from apfex.plain import beside, printable
 from apfex.sources import RunError, hint, unknown
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ _RULE = re.compile(
     r"(?P<bound>\d*\.?\d+([eE][+-]?\d+)?)"
 )
 _NOT_ESTIMABLE = "not estimable"
+_DECIMALS = 12
 
 
 @final
@@ -106,7 +107,13 @@ class GateRule:
         """Where it holds, each row by itself."""
         if self.verdict is not None:
             return rows["verdict"] == self.verdict
-        return _SIGNS[self.sign](rows[self.column], self.bound)
+        return self._compare(rows[self.column])
+
+    def n_within(self, gaps: pd.DataFrame) -> int:
+        """How many gaps within strata it holds for, each by itself."""
+        asked = (self.criterion in ("any", one) for one in gaps["criterion"])
+        there = (self.by is None or self.by.strip() == one.strip() for one in gaps["by"])
+        return sum(map(all, zip(asked, there, self.holds(gaps), strict=True)))
 
     def holds_among(self, rows: Any, corrected: Corrected) -> pd.Series:
         """Where it holds once it is corrected for all gaps that the gate looks at."""
@@ -118,8 +125,21 @@ class GateRule:
             unsure = (rows["verdict"] == "violation") & ~sure.astype(bool)
             return self.holds(rows) | unsure
         if self.column == "p_value":
-            return _SIGNS[self.sign](corrected.p_values.loc[rows.index], self.bound)
+            return self._compare(corrected.p_values.loc[rows.index])
         return self.holds(rows)
+
+    def said(self, row: Mapping[Any, Any]) -> str:
+        """A gap with its interval, so that it is seen why the rule holds."""
+        bound = math.nan if self.verdict is not None else self.bound
+        gap, lower, upper = (
+            beside(row[name], bound if name == self.column else math.nan)
+            for name in ("gap", "lower", "upper")
+        )
+        return f"{gap} ({lower} to {upper})"
+
+    def _compare(self, values: Any) -> pd.Series:
+        """A gap of 0.55 - 0.5 is not above 0.05, though floating point has it so."""
+        return _SIGNS[self.sign](values.round(_DECIMALS), self.bound)
 
     def n_tests(self, corrected: Corrected) -> int:
         """Gaps that it is corrected for."""
@@ -149,7 +169,8 @@ class GateResult:
     """A rule, the rows where it holds, those that cannot be estimated, and whether it stops.
 
     ``alone`` are rows where it holds for each by itself, but not once all ``n_tests`` gaps that the
-    gate looks at are taken together.
+    gate looks at are taken together. ``n_within`` gaps within strata of control features, at which
+    no gate looks, are such that it holds for each by itself.
     """
 
     rule: GateRule
@@ -158,12 +179,12 @@ class GateResult:
     unknown: pd.DataFrame
     alone: pd.DataFrame
     n_tests: int
+    n_within: int = 0
 
     def lines(self, most: int = 3) -> list[str]:
         """What to tell the user."""
         found = [
-            f"{row['criterion']} by {printable(row['by'])}: {row['gap']:.3f} "
-            f"({row['lower']:.3f} to {row['upper']:.3f}){_resting(row)}"
+            f"{row['criterion']} by {printable(row['by'])}: {self.rule.said(row)}{_resting(row)}"
             for row in self.holds.sort_values("gap", ascending=False).to_dict("records")
         ]
         found += [
@@ -176,7 +197,17 @@ class GateResult:
             for row in self.alone.to_dict("records")
         ]
         more = [f"and {len(found) - most} more"] if len(found) > most else []
-        return found[:most] + more
+        return [*found[:most], *more, *self._within()]
+
+    def _within(self) -> list[str]:
+        """That it would hold within strata."""
+        if not self.n_within:
+            return []
+        gaps = "gap" if self.n_within == 1 else "gaps"
+        return [
+            f"not looked at: {self.n_within:,} {gaps} within strata, each by itself; audit one "
+            "stratum alone to gate on it"
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -187,6 +218,7 @@ class GateResult:
             "not_estimable": self.unknown.filter(["criterion", "by"]).to_dict("records"),
             "only_by_itself": self.alone.filter(["criterion", "by"]).to_dict("records"),
             "corrected_for": self.n_tests,
+            "within_strata": self.n_within,
         }
 
 
@@ -217,6 +249,8 @@ def check_gates(
     A gate that asks whether any of 14 gaps is surely above a bound would be hit by chance far more
     often than each gap. What is asked of lower ends and verdicts is therefore asked by
     :meth:`apfex.auditing.Audit.exceeds`, and p-values are adjusted for all that are compared.
+    Rules are about ``audit.gaps``. Gaps within strata stop nothing, but are told where a rule
+    would hold for them.
 
     Examples
     --------
@@ -231,8 +265,13 @@ def check_gates(
     given = [fail_on] if isinstance(fail_on, GateRule) else as_names("fail_on", fail_on)
     rules = [rule if isinstance(rule, GateRule) else read_rule(rule) for rule in given]
     corrected = _correct(audit, rules)
+    within = getattr(audit, "gaps_within", None)
     return tuple(
-        _check(rule, rule.rows(audit.gaps), corrected, allow_not_estimable) for rule in rules
+        replace(
+            _check(rule, rule.rows(audit.gaps), corrected, allow_not_estimable),
+            n_within=0 if within is None else rule.n_within(within),
+        )
+        for rule in rules
     )
 
 

@@ -22,7 +22,7 @@ from apfex.runs._data import MOST_LEVELS
 from apfex.runs._dates import is_date
 from apfex.runs._labels import MISSING, read_outcomes
 from apfex.runs._settings import ExploreSettings
-from apfex.sources import RunError, Table, hint, named
+from apfex.sources import RunError, Table, hint
 from apfex.streams import RowSample, Stream, StreamSettings, count_cells
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ class PreparedStream:
         self.settings, self.stream, self.name = settings, stream, stream.name
         needed = ("label", "sensitive")
         self.columns, self.sensitive = find_columns(table, settings, ("label", "weight"), needed)
-        if set(self.sensitive) & set(self.columns.values()):
-            raise RunError(f"{named(*self.columns, 'sensitive')} must name different columns.")
         drop = table.names(settings.drop, "drop")
         taken = (*self.columns.values(), *self.sensitive, *drop)
         self.features: Sequence[str] = [name for name in table.columns if name not in taken]

@@ -9,8 +9,9 @@ const alarm = ({ verdict }) => Object.keys(VERDICTS).indexOf(verdict);
 const moreAlarming = (a, b) => alarm(a) - alarm(b) || b.lower - a.lower || b.gap - a.gap;
 const worstGaps = (point) =>
   D.criteria.map(({ key }) => point.gaps.filter((gap) => gap.criterion === key).sort(moreAlarming)[0]);
+/* Of an audit that of its summary, which looks into strata, too. */
 const worstVerdict = (point) =>
-  Object.keys(VERDICTS).find((verdict) => point.gaps.some((gap) => gap.verdict === verdict));
+  point.verdict ?? Object.keys(VERDICTS).find((verdict) => point.gaps.some((gap) => gap.verdict === verdict));
 
 const titleOf = (criterion) => criterionOf.get(criterion).title.toLowerCase();
 
