@@ -39,7 +39,7 @@ from apfex.optimizer._grad_scaler import (
 )
 from apfex.optimizer._pending_step import PendingStep, write
 from apfex.optimizer._scales import LossScales, Scales
-from apfex.optimizer._shards import are_sharded, check_shards
+from apfex.optimizer._shards import are_sharded, check_shards, is_sharded
 from apfex.optimizer._workers import Standing, meet
 from apfex.strategies import AdaptiveSwitch, Choice, StepView, Strategy
 
@@ -370,11 +370,12 @@ class APFEx(torch.optim.Optimizer):
         nodes = graph_nodes([values, *(constraint.soft for constraint in active.values())])
         if self.accumulate or active or needs_each_gradient(self.strategy):
             check_compiled(nodes)
+        whole = {id(parameter) for parameter in used_parameters(nodes, trainable)}
         return BackwardCall(
             values,
             outputs,
             list(active.values()),
-            trainable if sharded else used_parameters(nodes, trainable),
+            [p for p in trainable if id(p) in whole or is_sharded(p)],
             loss_scale,
             history,
             earlier,
@@ -385,7 +386,7 @@ class APFEx(torch.optim.Optimizer):
     def _standing(self, call: BackwardCall | None) -> Standing:
         """What other workers are to know of this one."""
         scales = (self._scales.given, self._scales.largest)
-        compares = call is not None and call.history.starts_window and not call.is_sharded
+        compares = call is not None and call.history.starts_window
         settings = (self.strategy, self.seed, self.window, self.accumulate, self.floor, scales)
         return Standing(self._trainable(), settings, compares)
 

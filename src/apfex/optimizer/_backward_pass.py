@@ -203,7 +203,9 @@ class BackwardPass:
 
     def _pull_back(self, values: Tensor, cotangent: Tensor) -> Direction:
         if self.is_sharded:
-            return backward_into_shards(values, cotangent, self.parameters)
+            found = backward_into_shards(values, cotangent, self.parameters, self.team)
+            self.parameters = list(found)
+            return tuple(found.values())
         found = torch.autograd.grad(values, self.parameters, cotangent, materialize_grads=True)
         return found if self.team is None else self._averaged(_dense(Jacobian(found))).blocks
 
