@@ -23,7 +23,10 @@ _NONE, _CODES, _MEMBERSHIPS = 0, 1, 2
 
 def read_groups(groups: Grouping, n: int) -> GroupIndex | None:
     """Read the groups of n rows, where there are any."""
-    return None if groups is None else GroupIndex.of(groups, n)
+    if groups is None:
+        return None
+    index = GroupIndex.of(groups, n)
+    return replace(index, n_groups=max(1, index.n_groups))  # rows may all be in no group
 
 
 def read_batch(
