@@ -203,8 +203,9 @@ def test_what_needs_each_gradient_is_refused(wrong, found, remedy):
         "accumulates": False,
         "scales": False,
     }
-    for fine in ({}, {"outputs": SCORES}, {"outputs": SCORES, "compares": True}):
-        check_shards(**usual | fine)
+    fine: list[dict[str, Any]] = [{}, {"outputs": SCORES}, {"outputs": SCORES, "compares": True}]
+    for settings in fine:
+        check_shards(**usual | settings)
     with pytest.raises(ValueError, match=rf"{found}.*{remedy}.*DistributedDataParallel"):
         check_shards(**usual | wrong)
 
