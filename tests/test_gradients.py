@@ -1,8 +1,10 @@
+from contextlib import nullcontext
+
 import pytest
 import torch
 from torch import nn
 
-from apfex.gradients import Jacobian, _largest, empirical_scales, jacobian
+from apfex.gradients import Jacobian, _check_batch, _largest, empirical_scales, jacobian
 from apfex.objectives import CrossEntropy, FairnessLoss, SquaredError
 
 
@@ -284,3 +286,32 @@ def test_a_gramian_of_zeros_stays_in_single_precision():
     gramian = jacobian(torch.stack([0 * w.sum(), w.sum()]), [w]).gramian()
     assert gramian.dtype == torch.float32
     assert gramian.tolist() == [[0.0, 0.0], [0.0, 2.0]]
+
+
+def test_short_rows_that_are_batched_wrongly_are_refused_too():
+    torch.manual_seed(0)
+    a, b = torch.randn(6, 5, requires_grad=True), torch.randn(3, 5, requires_grad=True)
+    distances = torch.cdist(a, b)
+    long, short = 100 * (a.sum() + b.sum()), 1e-2 * distances.sum()
+    with pytest.raises(RuntimeError, match="other gradients in one batched pass"):
+        jacobian(torch.stack([long, short]), [a, b], retain_graph=True)
+
+
+def test_gradients_of_zero_are_no_reason_to_refuse():
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    assert not jacobian(torch.stack([0 * w.sum(), 0 * w[0]]), [w]).blocks[0].any()
+
+
+@pytest.mark.parametrize(("dtype", "is_refused"), [(torch.float32, True), (torch.bfloat16, False)])
+def test_half_precision_may_differ_by_more(dtype, is_refused):
+    rows = Jacobian((torch.eye(2, dtype=dtype),))
+    alone = [torch.tensor([0.8, 1.2], dtype=dtype)]
+    with pytest.raises(RuntimeError) if is_refused else nullcontext():
+        _check_batch(rows, torch.ones(2, dtype=torch.float64), alone)
+    _check_batch(rows, torch.ones(2, dtype=torch.float64), [torch.ones(2, dtype=dtype)])
+
+
+def test_a_short_gradient_by_one_of_several_tensors_counts():
+    v, w = (torch.ones(2, requires_grad=True) for _ in range(2))
+    gramian = jacobian(torch.stack([1e-25 * v.sum(), w.sum()]), [w, v]).gramian()
+    assert float(gramian[0, 0]) == pytest.approx(2e-50, rel=1e-3, abs=0)

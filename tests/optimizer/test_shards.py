@@ -25,6 +25,10 @@ from apfex.optimizer._shards import (
 from apfex.strategies import AdaptiveWeighting, ConeProjection
 
 
+class Named(torch.Tensor):
+    """Of another class, and whole."""
+
+
 class Net(nn.Module):
     """Two layers in use, and one that no loss depends on."""
 
@@ -153,7 +157,7 @@ def test_what_is_sharded_is_known(shard):
     assert is_sharded(net.body.weight.detach())
     assert not is_sharded(net.head.weight)
     assert not is_sharded(net.head.weight.detach())
-    assert not is_sharded(nn.Buffer(torch.zeros(1)))  # of another class
+    assert not is_sharded(torch.zeros(1).as_subclass(Named))
     assert are_sharded(net.parameters())
     assert are_sharded([net.head.weight, net.body.weight, net.head.bias])
     assert not are_sharded(net.head.parameters())

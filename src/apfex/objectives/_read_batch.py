@@ -26,7 +26,7 @@ def read_groups(groups: Grouping, n: int) -> GroupIndex | None:
     if groups is None:
         return None
     index = GroupIndex.of(groups, n)
-    return replace(index, n_groups=max(1, index.n_groups))  # rows may all be in no group
+    return index if index.n_groups else replace(index, n_groups=1)  # rows may be in none
 
 
 def read_batch(
