@@ -71,7 +71,11 @@ ROOMS = {
     ),
     "shards": Room(
         ("optimizer/_shards.py",),
-        ("distributed/test_equal_steps.py", "distributed/test_failures.py"),
+        (
+            "optimizer/test_shards.py",
+            "distributed/test_equal_steps.py",
+            "distributed/test_failures.py",
+        ),
         slow=True,
     ),
     "prices": Room(("rules/_prices.py",), ("rules/test_prices.py",)),

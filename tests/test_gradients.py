@@ -1,8 +1,10 @@
+from contextlib import nullcontext
+
 import pytest
 import torch
 from torch import nn
 
-from apfex.gradients import Jacobian, _largest, empirical_scales, jacobian
+from apfex.gradients import Jacobian, _check_batch, _largest, empirical_scales, jacobian
 from apfex.objectives import CrossEntropy, FairnessLoss, SquaredError
 
 
@@ -248,3 +250,68 @@ def test_the_largest_row_is_that_of_any_worker(monkeypatch, other, expected):
 def test_a_worker_without_rows_has_no_say(monkeypatch):
     monkeypatch.setattr("apfex.gradients.workers", lambda: Team(2.0))
     assert _largest(torch.zeros(0)) == 2.0
+
+
+def test_what_is_batched_wrongly_is_refused():
+    torch.manual_seed(0)
+    a, b = torch.randn(6, 5, requires_grad=True), torch.randn(3, 5, requires_grad=True)
+    distances = torch.cdist(a, b)
+    values = torch.stack([distances.sum(), 1e-3 * distances.square().mean(), a.sum()])
+    with pytest.raises(RuntimeError, match=r"other gradients in one batched pass.*batched=False"):
+        jacobian(values, [a, b], retain_graph=True)
+    rows = jacobian(values, [a, b], batched=False)
+    by_hand = (a.detach()[:, None] - b.detach()) / distances.detach()[..., None]
+    assert torch.allclose(rows.blocks[0][0], by_hand.sum(1), atol=1e-5)
+
+
+def test_rows_of_rounding_alone_are_no_reason_to_refuse():
+    torch.manual_seed(0)
+    weight = torch.randn(5, 4, requires_grad=True)
+    unit = torch.nn.functional.normalize(torch.randn(6, 5) @ weight, dim=1)
+    values = torch.stack([unit.sum(), unit.square().sum()])  # the second is a constant
+    rows = jacobian(values, [weight]).blocks[0].flatten(1).norm(dim=1)
+    assert rows[1] < 1e-5 * rows[0]
+
+
+@pytest.mark.parametrize("factor", [1e-25, 1e25])
+def test_a_gramian_of_very_short_or_long_gradients(factor):
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    rows = jacobian(factor * torch.stack([w.sum(), 3 * w[0]]), [w])
+    expected = factor**2 * torch.tensor([[2.0, 3.0], [3.0, 9.0]], dtype=torch.float64)
+    assert torch.allclose(rows.gramian(), expected, rtol=1e-5, atol=0)
+
+
+def test_a_gramian_of_zeros_stays_in_single_precision():
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    gramian = jacobian(torch.stack([0 * w.sum(), w.sum()]), [w]).gramian()
+    assert gramian.dtype == torch.float32
+    assert gramian.tolist() == [[0.0, 0.0], [0.0, 2.0]]
+
+
+def test_short_rows_that_are_batched_wrongly_are_refused_too():
+    torch.manual_seed(0)
+    a, b = torch.randn(6, 5, requires_grad=True), torch.randn(3, 5, requires_grad=True)
+    distances = torch.cdist(a, b)
+    long, short = 100 * (a.sum() + b.sum()), 1e-2 * distances.sum()
+    with pytest.raises(RuntimeError, match="other gradients in one batched pass"):
+        jacobian(torch.stack([long, short]), [a, b], retain_graph=True)
+
+
+def test_gradients_of_zero_are_no_reason_to_refuse():
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    assert not jacobian(torch.stack([0 * w.sum(), 0 * w[0]]), [w]).blocks[0].any()
+
+
+@pytest.mark.parametrize(("dtype", "is_refused"), [(torch.float32, True), (torch.bfloat16, False)])
+def test_half_precision_may_differ_by_more(dtype, is_refused):
+    rows = Jacobian((torch.eye(2, dtype=dtype),))
+    alone = [torch.tensor([0.8, 1.2], dtype=dtype)]
+    with pytest.raises(RuntimeError) if is_refused else nullcontext():
+        _check_batch(rows, torch.ones(2, dtype=torch.float64), alone)
+    _check_batch(rows, torch.ones(2, dtype=torch.float64), [torch.ones(2, dtype=dtype)])
+
+
+def test_a_short_gradient_by_one_of_several_tensors_counts():
+    v, w = (torch.ones(2, requires_grad=True) for _ in range(2))
+    gramian = jacobian(torch.stack([1e-25 * v.sum(), w.sum()]), [w, v]).gramian()
+    assert float(gramian[0, 0]) == pytest.approx(2e-50, rel=1e-3, abs=0)

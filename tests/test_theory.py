@@ -55,7 +55,7 @@ def quadratics(m: int, seed: int, size: int = 6):
     return lambda w: (curvatures * (w - centres).square()).sum(1) / 2
 
 
-def run_with_step_one_over_smoothness(m: int, seed: int, steps: int = 100, maximize: bool = False):
+def run_with_step_one_over_smoothness(m: int, seed: int, steps: int = 100, climbs: bool = False):
     """Losses [T + 1, m] along T steps, omega_t^2 [T], and the bound on the smallest so far [T].
 
     The bound: min_t omega_t^2 <= 2 L max_k (L_k(0) - L_k*) / T, with step 1 / L, for every T.
@@ -63,13 +63,15 @@ def run_with_step_one_over_smoothness(m: int, seed: int, steps: int = 100, maxim
     smoothness = 2.0
     losses = quadratics(m, seed)
     w = torch.zeros(6, dtype=torch.float64, requires_grad=True)
-    inner = torch.optim.SGD([w], lr=1 / smoothness, maximize=maximize)
+    inner = torch.optim.SGD([w], lr=1 / smoothness)
     optimizer = APFEx(inner, MGDA(), scales="none", trace=True)
     path, omegas = [losses(w).detach()], []
     for _ in range(steps):
         optimizer.backward(losses(w))
         assert w.grad is not None
         omegas.append(w.grad.square().sum())
+        if climbs:
+            w.grad.neg_()
         optimizer.step()
         path.append(losses(w).detach())
     bound = 2 * smoothness * path[0].max() / torch.arange(1, steps + 1)
@@ -89,7 +91,7 @@ def test_the_bound_on_the_smallest_omega(m, seed):
 @pytest.mark.parametrize("m", [2, 3, 5])
 def test_a_wrong_sign_would_break_the_bound(m):
     """Shows that the test above can fail; not every start breaks the bound within 60 steps."""
-    path, omegas, bound = run_with_step_one_over_smoothness(m, 2, 60, maximize=True)
+    path, omegas, bound = run_with_step_one_over_smoothness(m, 2, 60, climbs=True)
     assert path.isfinite().all()
     assert not (omegas.cummin(0).values <= bound).all()
     assert not (path[1:] <= path[:-1] + 1e-12).all()

@@ -25,6 +25,14 @@ Grouping = Groups | Tensor | None
 ScaleBatch = tuple[Tensor, Tensor, Grouping | Sequence[Grouping]]
 
 
+_LEAST_SQUARE = 1e-30
+"""Squared lengths below it have lost digits in float32, or all of them."""
+_ROUGHLY, _ROUGHLY_HALF = 0.1, 0.3
+"""Differences by rounding are smaller (the latter in half precision); wrong ones are about 1."""
+_SMALL_PART, _SMALL_ROW = 1e-2, 1e-4
+"""Shares of the whole and of the longest row, below which gradients may be rounding alone."""
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Jacobian:
@@ -36,9 +44,12 @@ class Jacobian:
         """Inner products of the m gradients, shape [m, m]."""
         flat = [block.flatten(1) for block in self.blocks]
         flat = [rows.float() if rows.dtype.itemsize < 4 else rows for rows in flat]
-        if len(flat) == 1:
-            return flat[0] @ flat[0].T
-        return torch.stack([rows @ rows.T for rows in flat]).sum(0)
+        found = _products(flat)
+        squares = found.diagonal()
+        lost = (squares < _LEAST_SQUARE) | ~squares.isfinite()
+        if found.dtype == torch.float32 and bool(lost.any()) and _has_entries(flat, lost):
+            return _products([rows.double() for rows in flat])
+        return found
 
     def combine(self, weights: Tensor) -> tuple[Tensor, ...]:
         """Weighted sum of the gradients: one tensor for each block, without the m axis."""
@@ -67,7 +78,8 @@ def jacobian(
         Rows to pull back instead of the m unit vectors.
     batched : bool
         False: one backward pass per row, for layers that cannot be batched (some recurrent ones,
-        custom functions).
+        custom functions), or that torch batches wrongly (``torch.cdist``). True: one more pass
+        makes sure of the rows, and a ``RuntimeError`` says where they cannot be had in this way.
     retain_graph : bool
         Keep the graph for another pass.
 
@@ -103,10 +115,64 @@ def jacobian(
         return torch.autograd.grad(values, inputs, row, retain_graph=keep, materialize_grads=True)
 
     if batched:
-        return Jacobian(torch.vmap(pull_back)(cotangents))
+        found = batched_jacobian(values, inputs, cotangents, retain_graph=True)
+        shares = _shares(found)
+        alone = pull_back(torch.tensordot(shares.to(cotangents), cotangents, dims=1))
+        _check_batch(found, shares, alone)
+        return found
     last = len(cotangents) - 1
     rows = [pull_back(row, retain_graph or i < last) for i, row in enumerate(cotangents)]
     return Jacobian(tuple(torch.stack(column) for column in zip(*rows, strict=True)))
+
+
+def batched_jacobian(
+    values: Tensor, inputs: Sequence[Tensor], cotangents: Tensor, *, retain_graph: bool
+) -> Jacobian:
+    """The same in one batched pass of layers that are known to be batched rightly."""
+
+    def pull_back(row: Tensor) -> tuple[Tensor, ...]:
+        return torch.autograd.grad(
+            values, inputs, row, retain_graph=retain_graph, materialize_grads=True
+        )
+
+    return Jacobian(torch.vmap(pull_back)(cotangents))
+
+
+def _shares(rows: Jacobian) -> Tensor:
+    """One over the length of each row [m], so that short ones count, unless they are rounding."""
+    dense = [block.to_dense() if block.is_sparse else block for block in rows.blocks]
+    lengths = torch.stack([torch.linalg.vector_norm(b.flatten(1), dim=1).double() for b in dense])
+    whole = torch.linalg.vector_norm(lengths, dim=0)
+    whole = whole.clamp(min=_SMALL_ROW * float(whole.max()))
+    return torch.where((whole > 0) & whole.isfinite(), 1 / whole, 1.0)
+
+
+def _check_batch(rows: Jacobian, shares: Tensor, alone: Sequence[Tensor]) -> None:
+    """Refuse rows whose sum, times shares [m], is not that of a pass by itself."""
+    for block, single in zip(rows.blocks, alone, strict=True):
+        if block.is_sparse:
+            continue
+        terms = block.double() * shares.view(-1, *[1] * (block.ndim - 1))
+        difference = float((terms.sum(0) - single).norm())
+        size = float(terms.flatten(1).norm(dim=1).sum())
+        limit = size * (_ROUGHLY if block.dtype.itemsize >= 4 else _ROUGHLY_HALF)
+        limit += _SMALL_PART * len(block)  # the rows have a length of about 1
+        if not difference <= limit and bool(single.isfinite().all()):
+            raise RuntimeError(
+                "A layer or loss gives other gradients in one batched pass than in single ones, "
+                "as torch.cdist does; they must be taken one by one (batched=False)."
+            )
+
+
+def _products(flat: Sequence[Tensor]) -> Tensor:
+    if len(flat) == 1:
+        return flat[0] @ flat[0].T
+    return torch.stack([rows @ rows.T for rows in flat]).sum(0)
+
+
+def _has_entries(flat: Sequence[Tensor], rows: Tensor) -> bool:
+    """Whether any of the rows that are marked [m] is not 0 throughout."""
+    return any(bool(part[rows].any()) for part in flat)
 
 
 @torch.no_grad()

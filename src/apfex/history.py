@@ -327,7 +327,8 @@ class History:
         for name in _WINDOW_COLUMNS:
             value = getattr(record, name)
             if value is not None:
-                row[name] = self._kept(value, _DTYPES.get(name, torch.float64))
+                kept = self._kept(value, _DTYPES.get(name, torch.float64))
+                row[name] = kept.clone() if kept is value else kept  # a strategy may go on with it
         return row
 
     def _kept(self, value: Tensor, dtype: torch.dtype) -> Tensor:

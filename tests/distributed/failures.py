@@ -235,6 +235,20 @@ def sharded_without_outputs(t: Trainer) -> None:
     optimizer.backward(losses)
 
 
+def other_whole_parameters(t: Trainer) -> None:
+    """One layer is sharded, and copies of the other one differ."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    net: Any = network()
+    fully_shard(net[0], mesh=init_device_mesh("cpu", (t.number,)))
+    with torch.no_grad():
+        net[2].bias.add_(t.rank)
+    optimizer = adam(net, AdaptiveWeighting())
+    x, y, _, _ = batch()
+    optimizer.backward([CrossEntropy()(net(x[t.rows]).squeeze(1), y[t.rows])])
+
+
 def flat_parameters(_: Trainer) -> None:
     from torch.distributed.fsdp import FullyShardedDataParallel
 
@@ -278,7 +292,8 @@ FAILURES: dict[str, Callable[[Trainer], None]] = {
     )
 }
 OF_SHARDS: dict[str, Callable[[Trainer], None]] = {
-    function.__name__: function for function in (sharded_without_outputs, flat_parameters)
+    function.__name__: function
+    for function in (sharded_without_outputs, other_whole_parameters, flat_parameters)
 }
 
 

@@ -84,12 +84,16 @@ def test_compiled_models(heavy, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["aw", "pss", "pcp"])
+@pytest.mark.parametrize("name", ["aw", "pss", "pcp", "aw in part", "pcp in part"])
 def test_sharded_parameters(heavy, name):
     """What a step does to parameters is not measured there, so nothing falls back."""
-    space = "prediction" if name == "pcp" else "auto"
-    outputs = name == "pcp"
-    expected = train(alone, as_it_is, STRATEGIES[name], outputs=outputs, space=space)
+    strategy = name.split()[0]
+    space = "prediction" if strategy == "pcp" else "auto"
+    outputs = strategy == "pcp"
+    clips = "part" not in name
+    expected = train(
+        alone, as_it_is, STRATEGIES[strategy], outputs=outputs, space=space, clips=clips
+    )
     for results in heavy.found:
         compared = results[name] | {"harmful": expected["harmful"]}
         assert distance(compared, expected) <= 1e-11

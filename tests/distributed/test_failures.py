@@ -34,6 +34,7 @@ EVERYWHERE = {
 """What every worker is told."""
 OF_SHARDS = {
     "sharded_without_outputs": "backward(losses, outputs=scores)",
+    "other_whole_parameters": "The parameters must be the same on all workers",
     "flat_parameters": "wrap the model with fully_shard(model) instead",
 }
 ON_ONE = {

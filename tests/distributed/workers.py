@@ -74,6 +74,10 @@ def heavy(rank: int, number: int) -> None:
     found["aw"] = train(even, shard, AdaptiveWeighting(), outputs=False)
     found["pss"] = train(even, shard, SetSampling(), outputs=False)
     found["pcp"] = train(even, shard, ConeProjection(), outputs=True, space="prediction")
+    found["aw in part"] = train(even, shard_part, AdaptiveWeighting(), outputs=False, clips=False)
+    found["pcp in part"] = train(
+        even, shard_part, ConeProjection(), outputs=True, space="prediction", clips=False
+    )
     with share_batches(dist.group.WORLD):
         found |= {name: front(**settings) for name, settings in FRONTS.items()}
         found["folder"] = {"written": torch.tensor(writes_folder(Path.cwd() / "run"))}
@@ -145,3 +149,12 @@ def shard(model: Any) -> Any:
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     fully_shard(model[0], mesh=mesh)
     return fully_shard(model, mesh=mesh)
+
+
+def shard_part(model: Any) -> Any:
+    """The last layer stays whole on every worker; torch clips no such mixture."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    fully_shard(model[0], mesh=init_device_mesh("cpu", (dist.get_world_size(),)))
+    return model

@@ -1,10 +1,13 @@
 """What objectives refuse: batches, groups and settings."""
 
+from typing import get_args
+
 import pytest
 import torch
 from tests.objectives.batches import LOSSES, N
 
 from apfex.objectives import (
+    Aggregate,
     CrossEntropy,
     DPLoss,
     FairnessLoss,
@@ -108,3 +111,30 @@ def test_members_that_are_no_objectives_are_refused():
 def test_a_worker_may_have_no_rows_of_a_weighted_batch():
     none = torch.zeros(0)
     assert len(check_batch(none, none.long(), none, is_part=True).scores) == 0
+
+
+@pytest.mark.parametrize("n_classes", [1, 3])
+def test_weights_that_are_learned_are_refused_by_gaps_and_serve_means(n_classes):
+    torch.manual_seed(0)
+    scores, y, groups = torch.randn(12, n_classes), torch.arange(12) % 2, torch.arange(12) % 3
+    weight = torch.rand(12, requires_grad=True)
+    match = r"sample_weight must not need a gradient.*sample_weight\.detach\(\)"
+    for loss in (FairnessLoss("dp"), Objectives([CrossEntropy(), FairnessLoss("tpr")])):
+        with pytest.raises(ValueError, match=match):
+            loss(scores.requires_grad_(), y, groups, weight)
+        loss(scores, y, groups, weight.detach())
+        with torch.no_grad():
+            loss(scores, y, groups, weight)
+    (gradient,) = torch.autograd.grad(CrossEntropy()(scores, y, groups, weight), weight)
+    assert bool(gradient.any())
+
+
+@pytest.mark.parametrize("n_classes", [1, 3])
+@pytest.mark.parametrize("aggregate", get_args(Aggregate))
+def test_a_batch_of_rows_in_no_group_has_no_gap(n_classes, aggregate):
+    scores = torch.randn(4, n_classes).requires_grad_()
+    loss = FairnessLoss("dp", task_weight=0.0, aggregate=aggregate)
+    value = loss(scores, torch.tensor([0, 1, 0, 1]), torch.full((4,), -1))
+    assert value.item() == 0
+    (gradient,) = torch.autograd.grad(value, scores)
+    assert not gradient.any()

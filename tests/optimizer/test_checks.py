@@ -181,3 +181,50 @@ def test_arguments_of_another_kind_are_named(batch, arguments, message):
 def test_lbfgs_is_refused_at_once():
     with pytest.raises(TypeError, match="optimizer must take one gradient per step, got LBFGS"):
         APFEx(torch.optim.LBFGS([torch.ones(2, requires_grad=True)]))
+
+
+def test_an_optimizer_that_climbs_is_refused():
+    inner = torch.optim.Adam(nn.Linear(3, 1).parameters(), lr=0.1, maximize=True)
+    with pytest.raises(ValueError, match="optimizer must minimise, got one with maximize=True"):
+        APFEx(inner)
+
+
+def test_complex_parameters_and_outputs_are_refused_and_frozen_ones_are_not(batch):
+    x, _, _ = batch
+    weight = nn.Parameter(torch.ones(3, dtype=torch.complex64))
+    real = nn.Parameter(torch.ones(3))
+    optimizer = APFEx(torch.optim.SGD([weight, real], lr=0.1), ConeProjection())
+    size = (x.to(weight.dtype) @ weight).abs()
+    with pytest.raises(TypeError, match=r"Parameters must be real, got torch.complex64.*\[3\]"):
+        optimizer.backward([size.mean(), (x @ real).mean()])
+    assert weight.grad is None
+    weight.requires_grad_(False)
+    turned = (x @ real) * weight[0]
+    values = [turned.abs().mean(), turned.real.mean()]
+    with pytest.raises(TypeError, match="outputs must be real"):
+        optimizer.backward(values, outputs=turned)
+    optimizer.backward(values)
+    optimizer.step()
+
+
+@pytest.mark.parametrize("strategy", [ConeProjection(), AdaptiveWeighting()], ids=str)
+@pytest.mark.parametrize("outputs", [True, False])
+def test_checkpoints_that_hide_their_layers_are_refused(batch, strategy, outputs):
+    """A backward pass by the head alone does not run through them, and says nothing."""
+    from torch.utils.checkpoint import checkpoint
+
+    x, y, groups = batch
+    body, head = nn.Linear(3, 4), nn.Linear(4, 1)
+    inner = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+    optimizer = APFEx(inner, strategy)
+    for reentrant in (True, False):
+        hidden = checkpoint(body, x.clone().requires_grad_(), use_reentrant=reentrant)
+        assert isinstance(hidden, torch.Tensor)
+        scores = head(hidden).squeeze(1)
+        given = {"outputs": scores} if outputs else {}
+        if reentrant:
+            with pytest.raises(RuntimeError, match="with use_reentrant=True"):
+                optimizer.backward(losses(scores, y, groups), **given)
+        else:
+            optimizer.backward(losses(scores, y, groups), **given)
+            assert body.weight.grad is not None

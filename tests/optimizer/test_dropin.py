@@ -1,5 +1,6 @@
 """Promises of a drop-in: whatever a training loop does with an ordinary optimizer still works."""
 
+import copy
 import warnings
 
 import pytest
@@ -14,6 +15,7 @@ from apfex.strategies import (
     AdaptiveSwitch,
     AdaptiveWeighting,
     ConeProjection,
+    Decision,
     EqualWeights,
     SetSampling,
 )
@@ -182,3 +184,90 @@ def test_a_traced_history_has_one_column_per_quantity(batch):
     objectives = [f"{stem}{k}" for stem in ("loss", "weight", "norm") for k in range(3)]
     single = ["direction_norm", "choice", "alignment", "harmful", "omega", "omega_active", "slack"]
     assert sorted(columns) == sorted(["step", "member", "strategy", *objectives, *single])
+
+
+def test_a_state_loaded_into_the_wrapped_optimizer_is_shared(batch):
+    x, y, groups = batch
+    model = nn.Linear(3, 1)
+    inner = torch.optim.Adam(model.parameters(), lr=0.1)
+    optimizer = APFEx(inner)
+    for _ in range(2):
+        optimizer.backward(losses(model(x), y, groups))
+        optimizer.step()
+    inner.load_state_dict(copy.deepcopy(inner.state_dict()))
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+    optimizer.backward(losses(model(x), y, groups))
+    optimizer.step()
+    scheduler.step()
+    assert inner.param_groups[0]["lr"] == 0.05
+    assert optimizer.state is inner.state
+    assert optimizer.history is not None
+    assert optimizer.history.step == 3
+
+
+def test_what_a_strategy_does_with_its_weights_later_is_not_in_the_history(batch):
+    class Moving:
+        def __init__(self):
+            self.weights = torch.tensor([0.5, 0.25, 0.25], dtype=torch.float64)
+
+        def decide(self, view):  # noqa: ARG002
+            self.weights += torch.tensor([0.25, 0.0, -0.05], dtype=torch.float64)
+            return Decision(self.weights)
+
+    x, y, groups = batch
+    model = nn.Linear(3, 1)
+    optimizer = APFEx(torch.optim.SGD(model.parameters(), lr=0.1), Moving(), trace=True)
+    for _ in range(3):
+        optimizer.backward(losses(model(x), y, groups))
+        optimizer.step()
+    assert optimizer.history is not None
+    assert list(optimizer.history.to_frame()["weight0"]) == [0.75, 1.0, 1.25]
+
+
+class Apart(nn.Module):
+    """Distances from prototypes, which torch differentiates wrongly in a batch."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.body, self.prototypes = nn.Linear(3, 2), nn.Parameter(torch.randn(4, 2))
+
+    def forward(self, x):
+        return 1.5 - torch.cdist(self.body(x), self.prototypes).mean(1)
+
+
+def test_layers_that_torch_batches_wrongly_are_taken_one_by_one(batch):
+    x, y, groups = (part[:20] for part in batch)  # many rows are multiplied, which is right
+    found = []
+    for known in (None, False):
+        model = Apart()
+        optimizer = APFEx(torch.optim.SGD(model.parameters(), lr=0.1), ConeProjection())
+        optimizer._batched = known
+        for step in range(3):
+            values = losses(model(x), y, groups)
+            if known is None and step == 0:
+                with pytest.warns(UserWarning, match="one by one.*other gradients in one batched"):
+                    optimizer.backward(values)
+            else:
+                optimizer.backward(values)
+            optimizer.step()
+        found.append([parameter.detach() for parameter in model.parameters()])
+    assert all(map(torch.equal, *found))
+
+
+@pytest.mark.parametrize("size", [1e-24, 1e22])
+def test_losses_of_any_size_are_weighed_alike(batch, size):
+    """Squares of such gradients are beyond float32."""
+    x, y, groups = batch
+    weights = []
+    for factor in (1.0, size):
+        torch.manual_seed(0)
+        model = nn.Linear(3, 1)
+        inner = torch.optim.SGD(model.parameters(), lr=0.1)
+        optimizer = APFEx(inner, ConeProjection(), scales="none", trace=True)
+        optimizer.backward([factor * loss for loss in losses(model(x), y, groups)])
+        optimizer.step()
+        assert optimizer.history is not None
+        weights.append(optimizer.history.to_frame()[["weight0", "weight1", "weight2"]].to_numpy())
+    assert abs(weights[0] - weights[1]).max() < 1e-4
+    assert (weights[0] > 0.01).sum() >= 2

@@ -159,7 +159,7 @@ def _check_weights(sample_weight: Tensor, n: int, is_part: bool) -> None:
         raise ValueError(f"sample_weight must have shape [{n}], got {list(sample_weight.shape)}.")
     if n == 0:
         return
-    low, high = (float(end) for end in torch.aminmax(sample_weight))
+    low, high = (float(end) for end in torch.aminmax(sample_weight.detach()))
     if not (low >= 0 and (high > 0 or is_part) and high < float("inf")):
         raise ValueError(
             "sample_weight must be finite, non-negative and not all zero, got values from "

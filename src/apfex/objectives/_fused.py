@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from apfex.objectives._gaps import ONCE_ONLY, few_gaps
+from apfex.objectives._gaps import ONCE_ONLY, few_gaps, needs_gradient
 from apfex.objectives._pairs import MOST_CROSSED, Aggregate, smooth_mean_of_few
 from apfex.rates import RATES, GroupIndex, RateName
 from apfex.relaxations import ccr_step, identity_step, tanh_step
@@ -98,6 +98,7 @@ def can_fuse(batch: Batch) -> bool:
         and type(scores) is Tensor
         and scores.device.type == batch.y.device.type == "cpu"
         and scores.dtype in (torch.float32, torch.float64)
+        and not needs_gradient(batch.sample_weight)
         and not torch.compiler.is_compiling()
     )
 

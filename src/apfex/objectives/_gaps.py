@@ -59,10 +59,20 @@ def soft_gaps(
     Tensor of shape [..., r], or [..., c, r]
         ``inf``, with a gradient of 0, where fewer than two groups are left.
     """
+    if needs_gradient(sample_weight):
+        raise ValueError(
+            "sample_weight must not need a gradient in a loss of gaps, which has none by weights, "
+            "got one that does; give sample_weight.detach()."
+        )
     if sample_weight is not None:
         min_count *= float(sample_weight.mean()) if mean_weight is None else mean_weight
     plan = _Plan(tuple(rates), labels, index, sample_weight, aggregate, min_count, team)
     return _SoftGaps.apply(decisions, index.memberships, plan)
+
+
+def needs_gradient(sample_weight: Tensor | None) -> bool:
+    """Whether weights are to be learned, which only the definition of a mean can do."""
+    return sample_weight is not None and sample_weight.requires_grad and torch.is_grad_enabled()
 
 
 def over_classes(gaps: Tensor, aggregate: Aggregate) -> Tensor:

@@ -23,7 +23,10 @@ _NONE, _CODES, _MEMBERSHIPS = 0, 1, 2
 
 def read_groups(groups: Grouping, n: int) -> GroupIndex | None:
     """Read the groups of n rows, where there are any."""
-    return None if groups is None else GroupIndex.of(groups, n)
+    if groups is None:
+        return None
+    index = GroupIndex.of(groups, n)
+    return index if index.n_groups else replace(index, n_groups=1)  # rows may be in none
 
 
 def read_batch(

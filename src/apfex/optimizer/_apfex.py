@@ -21,6 +21,8 @@ from apfex.optimizer._checks import (
     check_compiled,
     check_finite,
     check_reach,
+    check_real,
+    check_recomputed,
     check_settings,
     graph_nodes,
     needs_each_gradient,
@@ -39,7 +41,7 @@ from apfex.optimizer._grad_scaler import (
 )
 from apfex.optimizer._pending_step import PendingStep, write
 from apfex.optimizer._scales import LossScales, Scales
-from apfex.optimizer._shards import are_sharded, check_shards
+from apfex.optimizer._shards import are_sharded, check_shards, is_sharded
 from apfex.optimizer._workers import Standing, meet
 from apfex.strategies import AdaptiveSwitch, Choice, StepView, Strategy
 
@@ -184,7 +186,7 @@ class APFEx(torch.optim.Optimizer):
         super().__init__(optimizer.param_groups, optimizer.defaults)
         self.inner = optimizer
         self._share_inner()
-        self._count_inner_steps()
+        self._follow_inner()
         self.strategy = strategy
         self.window, self.space, self.seed = window, space, seed
         self.trace, self.floor, self.accumulate = trace, floor, accumulate
@@ -310,7 +312,6 @@ class APFEx(torch.optim.Optimizer):
             if last is not None
         }
         self.inner.load_state_dict(state["inner"])  # refuses before it changes anything
-        self._share_inner()
         self.history, self._last_direction = history, last_direction
         self._scales.given, self._scales.largest = scales
         self._compared, self.window, self.seed = (
@@ -333,7 +334,7 @@ class APFEx(torch.optim.Optimizer):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Continue as a copy."""
         super().__setstate__(state)
-        self._count_inner_steps()
+        self._follow_inner()
 
     def _read_call(
         self,
@@ -355,7 +356,9 @@ class APFEx(torch.optim.Optimizer):
                 accumulates=self.accumulate,
                 scales=loss_scale is not None,
             )
+        check_real(trainable, "Parameters")
         check_reach(values, None if sharded else trainable, outputs)
+        check_real([] if outputs is None else [outputs], "outputs")
         active = read_constraints(constraints, trainable)
         if self.accumulate and constraints:
             raise ValueError(
@@ -368,13 +371,16 @@ class APFEx(torch.optim.Optimizer):
         if earlier is not None:
             earlier.check_next(len(values), outputs is not None, loss_scale)
         nodes = graph_nodes([values, *(constraint.soft for constraint in active.values())])
+        if not sharded:
+            check_recomputed(nodes)
         if self.accumulate or active or needs_each_gradient(self.strategy):
             check_compiled(nodes)
+        whole = {id(parameter) for parameter in used_parameters(nodes, trainable)}
         return BackwardCall(
             values,
             outputs,
             list(active.values()),
-            trainable if sharded else used_parameters(nodes, trainable),
+            [p for p in trainable if id(p) in whole or is_sharded(p)],
             loss_scale,
             history,
             earlier,
@@ -385,7 +391,7 @@ class APFEx(torch.optim.Optimizer):
     def _standing(self, call: BackwardCall | None) -> Standing:
         """What other workers are to know of this one."""
         scales = (self._scales.given, self._scales.largest)
-        compares = call is not None and call.history.starts_window and not call.is_sharded
+        compares = call is not None and call.history.starts_window
         settings = (self.strategy, self.seed, self.window, self.accumulate, self.floor, scales)
         return Standing(self._trainable(), settings, compares)
 
@@ -438,9 +444,10 @@ class APFEx(torch.optim.Optimizer):
             unscale((p.grad for p in self._parameters() if p.grad is not None), told.scale)
         return told.overflow
 
-    def _count_inner_steps(self) -> None:
+    def _follow_inner(self) -> None:
         """Count every step of the wrapped optimizer, also those it is asked for directly."""
         self.inner.register_step_post_hook(lambda *_: self._count_step())
+        self.inner.register_load_state_dict_post_hook(lambda _: self._share_inner())
 
     def _count_step(self) -> None:
         pending, self._pending = self._pending, None

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from apfex.constraints import Constraint
 from apfex.distributed import Workers
-from apfex.gradients import Jacobian, jacobian
+from apfex.gradients import Jacobian, batched_jacobian, jacobian
 from apfex.history import History
 from apfex.objectives import known_gradients
 from apfex.optimizer._shards import backward_into_shards
@@ -203,7 +203,9 @@ class BackwardPass:
 
     def _pull_back(self, values: Tensor, cotangent: Tensor) -> Direction:
         if self.is_sharded:
-            return backward_into_shards(values, cotangent, self.parameters)
+            found = backward_into_shards(values, cotangent, self.parameters, self.team)
+            self.parameters = list(found)
+            return tuple(found.values())
         found = torch.autograd.grad(values, self.parameters, cotangent, materialize_grads=True)
         return found if self.team is None else self._averaged(_dense(Jacobian(found))).blocks
 
@@ -228,8 +230,11 @@ class BackwardPass:
             else:
                 self.batched = inputs is self.parameters or None
                 return _dense(rows)
-        batched = self.batched is not False and not retains
-        return _dense(jacobian(values, inputs, cotangents, batched=batched, retain_graph=keep))
+        if cotangents is None:
+            cotangents = torch.eye(len(values), dtype=values.dtype, device=values.device)
+        if self.batched is False or retains:
+            return _dense(jacobian(values, inputs, cotangents, batched=False, retain_graph=keep))
+        return _dense(batched_jacobian(values, inputs, cotangents, retain_graph=keep))
 
 
 def _dense(rows: Jacobian) -> Jacobian:

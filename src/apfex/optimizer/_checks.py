@@ -48,6 +48,11 @@ def check_settings(
             "optimizer must take one gradient per step, got LBFGS, which evaluates the loss "
             "several times."
         )
+    if any(group.get("maximize", False) for group in optimizer.param_groups):
+        raise ValueError(
+            "optimizer must minimise, got one with maximize=True, which would raise all losses and "
+            "constraints; leave it out, and give the negative of what is to grow as a loss."
+        )
     if not isinstance(window, int) or isinstance(window, bool) or window < 1:
         raise ValueError(f"window must be a whole number of at least 1, got {window}.")
     if not isinstance(seed, int):
@@ -83,6 +88,16 @@ def check_finite(values: Tensor) -> None:
     for position, value in enumerate(values.tolist()):
         if not math.isfinite(value):
             raise ValueError(f"losses[{position}] must be finite, got {value}.")
+
+
+def check_real(tensors: Iterable[Tensor], what: str) -> None:
+    """Refuse complex tensors: their gradients have no inner products as real ones have."""
+    for tensor in tensors:
+        if tensor.is_complex():
+            raise TypeError(
+                f"{what} must be real, got {tensor.dtype} of shape {list(tensor.shape)}; hold real "
+                "and imaginary parts in a real tensor, and use torch.view_as_complex in the model."
+            )
 
 
 def read_constraints(
@@ -181,6 +196,17 @@ def check_compiled(nodes: Iterable[Any]) -> None:
             "torch._functorch.config.donated_buffer = False before the model first runs (if it has "
             "run, also call torch.compiler.reset()), or take a strategy that needs one backward "
             "pass only, as AdaptiveWeighting()."
+        )
+
+
+def check_recomputed(nodes: Iterable[Any]) -> None:
+    """Refuse a graph that hides parameters behind what a backward pass computes again."""
+    if any(node.name() == "CheckpointFunctionBackward" for node in nodes):
+        raise RuntimeError(
+            "Activation checkpointing must be of the kind that torch.autograd.grad can see "
+            "through, got torch.utils.checkpoint with use_reentrant=True, whose layers would not "
+            "be trained. Use checkpoint(..., use_reentrant=False); in transformers "
+            "gradient_checkpointing_kwargs={'use_reentrant': False}."
         )
 
 

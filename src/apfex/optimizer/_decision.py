@@ -109,8 +109,8 @@ def _computed_step(
     starts_window = view.history.starts_window
     harmful = _harm(gradients, view, weights, team) if starts_window else None
     rows = gradients.constraint_rows() if isinstance(gradients, BackwardPass) else None
-    parameters = gradients.parameters
     direction = gradients.direction(weights)
+    parameters = gradients.parameters
     if decision.blend is not None:
         share = float(decision.blend)
         direction = _blended(direction, [last.get(p) for p in parameters], share, loss_scale)

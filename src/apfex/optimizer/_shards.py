@@ -3,6 +3,8 @@
 FSDP gathers parameters layer by layer and hands out gradients in hooks of a backward pass that
 accumulates ``.grad``, averaged over workers. So the one pass of a step is such a pass. Gradients of
 single losses by the parameters are not to be had; they are compared at the outputs.
+
+A model may be sharded in part: parameters of the other layers are whole on every worker.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from apfex.distributed import Workers
 
 
 def is_sharded(tensor: Tensor) -> bool:
@@ -66,15 +70,25 @@ def check_shards(
 
 
 def backward_into_shards(
-    values: Tensor, cotangent: Tensor, parameters: Sequence[Tensor]
-) -> tuple[Tensor, ...]:
-    """The gradient by sharded parameters, averaged over workers; ``.grad`` is left as it was."""
+    values: Tensor, cotangent: Tensor, parameters: Sequence[Tensor], team: Workers | None
+) -> dict[Tensor, Tensor]:
+    """Gradients of the parameters, averaged over workers; ``.grad`` is left as it was.
+
+    FSDP averages those of the parameters that it shards, and hands out none where a loss depends
+    on none of a parameter's entries: such parameters are left out. Others, of layers that are not
+    given to FSDP, are whole on every worker and averaged here.
+    """
     before = [parameter.grad for parameter in parameters]
     try:
         for parameter in parameters:
             parameter.grad = None
         torch.autograd.backward(values, cotangent)
-        return tuple(torch.zeros_like(p) if p.grad is None else p.grad for p in parameters)
+        found = {p: p.grad for p in parameters if p.grad is not None}
     finally:
         for parameter, own in zip(parameters, before, strict=True):
             parameter.grad = own
+    whole = [p for p in parameters if not is_sharded(p)]
+    if team is not None:  # another worker's rows may have reached what these have not
+        means = team.mean_([found.get(p, torch.zeros_like(p)) for p in whole])
+        found |= zip(whole, means, strict=True)
+    return {p: found[p] for p in parameters if p in found}

@@ -22,6 +22,7 @@ from apfex.constraints import Constraint
 from apfex.distributed import Workers, others_fail
 from apfex.optimizer._backward_pass import BackwardCall
 from apfex.optimizer._checks import graph_nodes
+from apfex.optimizer._shards import is_sharded
 
 _CLOSE = 1e-6
 """Relative difference of numbers that should be the same on all workers."""
@@ -48,7 +49,7 @@ class Standing:
     settings : tuple
         What must be the same on all workers, or they would decide differently.
     checks_parameters : bool
-        Whether the copies of the model are compared.
+        Whether the copies of the model are compared, but for parameters that are sharded.
     """
 
     trainable: Sequence[Tensor]
@@ -102,7 +103,7 @@ def meet(
     own = [
         *call.losses.tolist(),
         *(constraint.excess for constraint in call.active),
-        *_checksums(trainable if standing.checks_parameters else []),
+        *_checksums(_whole(trainable) if standing.checks_parameters else []),
         *(float(id(parameter) in used) for parameter in trainable),
     ]
     heard = team.gather(torch.tensor(own, dtype=torch.float64))
@@ -146,6 +147,11 @@ def _common(active: Sequence[Constraint], excess: Tensor) -> list[Constraint]:
 
 def _are_close(rows: Tensor) -> bool:
     return bool(((rows - rows[0]).abs() <= _CLOSE * (1 + rows[0].abs())).all())
+
+
+def _whole(parameters: Sequence[Tensor]) -> list[Tensor]:
+    """Those that every worker has a copy of, and not a part."""
+    return [parameter for parameter in parameters if not is_sharded(parameter)]
 
 
 @torch.no_grad()
