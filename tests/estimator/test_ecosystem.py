@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import sklearn
 from sklearn.base import clone
@@ -114,8 +115,9 @@ def test_a_pipeline_passes_sensitive_features_without_routing():
         {name: DATA.sensitive[name].tolist() for name in DATA.sensitive},
         DATA.sensitive.to_numpy(),
         pl.DataFrame(DATA.sensitive.to_dict("list")),
+        pa.Table.from_pandas(DATA.sensitive),
     ],
-    ids=["mapping", "array", "polars"],
+    ids=["mapping", "array", "polars", "arrow"],
 )
 def test_sensitive_features_in_every_form(form):
     clf = quick().fit(DATA.X, DATA.y, sensitive_features=form)
@@ -134,6 +136,24 @@ def test_polars_frames_say_the_same_as_pandas():
         inputs, DATA.y, sensitive_features=columns, sample_weight=weight
     )
     assert apart.predict(new.drop("sex", "origin")).shape == (600,)
+
+
+def test_arrow_tables_say_the_same_as_pandas():
+    X = WHOLE.assign(merit_3=WHOLE["merit_1"])  # two columns with the same values
+    new = FRESH_WHOLE.assign(merit_3=FRESH_WHOLE["merit_1"])
+    clf: Any = quick(**BY_NAME).fit(X, DATA.y)
+    again: Any = quick(**BY_NAME).fit(pa.Table.from_pandas(X), pa.array(DATA.y))
+    assert list(again.feature_names_in_) == list(X.columns)
+    for table in (pa.Table.from_pandas(new), pa.RecordBatch.from_pandas(new)):
+        assert (again.predict_proba(table) == clf.predict_proba(new)).all()
+    counted = clf.audit(pa.Table.from_pandas(new), pa.array(FRESH.y)).gaps
+    assert counted.equals(clf.audit(new, FRESH.y).gaps)
+
+
+@pytest.mark.parametrize("names", [pd.Index, np.array, tuple], ids=["index", "array", "tuple"])
+def test_names_of_sensitive_columns_in_every_form(names):
+    clf = quick(sensitive=names(BY_NAME["sensitive"])).fit(WHOLE, DATA.y)
+    assert (clf.predict_proba(FRESH_WHOLE) == shared().predict_proba(FRESH.X)).all()
 
 
 def test_missing_values_and_categories_are_fine():
