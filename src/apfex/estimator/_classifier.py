@@ -162,7 +162,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         ``epoch`` 0 decides as the model itself and is on the front even if others dominate it;
         with a ``cost_matrix``, a ``selection_rate`` or balanced accuracy there is none. Give
         ``fit`` rows that the model has not seen: on its own training rows it looks better than it
-        is. It is not changed, and a ``clone`` shares it. With ``search="inprocess"`` an
+        is. It is not changed, and a ``clone`` shares it; a fitted front has a copy, where one can
+        be made, and stays as it is when the model is fitted anew. With ``search="inprocess"`` an
         ``nn.Module``, or an XGBoost model with ``model="boosting"``, is where the training of
         every point starts.
     group_thresholds : bool
@@ -408,7 +409,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             features = Features(self.n_features_in_, names, left_out)
             keeper = until_fitted.enter_context(opened_checkpoint(checkpoint, self))
             seed = seed_of(self.random_state, keeper)
-            self.fitted_ = search(
+            fitted = search(
                 rows,
                 settings,
                 features=features,
@@ -416,7 +417,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
                 seed=seed,
                 checkpoint=keeper,
             )
-        self.point_ = self.front_.first_choice(settings.bounds, settings.max_error_increase)
+        # both or none: where warnings are errors, this may fail
+        point = fitted.front.first_choice(settings.bounds, settings.max_error_increase)
+        self.fitted_, self.point_ = fitted, point
         return self
 
     def _read(
