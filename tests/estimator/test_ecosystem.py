@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import sklearn
+import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -154,6 +155,43 @@ def test_arrow_tables_say_the_same_as_pandas():
 def test_names_of_sensitive_columns_in_every_form(names):
     clf = quick(sensitive=names(BY_NAME["sensitive"])).fit(WHOLE, DATA.y)
     assert (clf.predict_proba(FRESH_WHOLE) == shared().predict_proba(FRESH.X)).all()
+
+
+MODES = {
+    "no_grad": torch.no_grad,
+    "inference": torch.inference_mode,
+    "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_torch_is_set_to_around_a_fit_changes_nothing(mode):
+    with MODES[mode]():
+        clf = fitted()
+    assert (clf.decision_function(FRESH.X) == shared().decision_function(FRESH.X)).all()
+
+
+def test_networks_of_a_factory_predict_in_their_own_precision():
+    clf = fitted(model=lambda d, c: nn.Sequential(nn.Linear(d, 4), nn.ReLU(), nn.Linear(4, c)))
+    expected = clf.decision_function(FRESH.X)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert (clf.decision_function(FRESH.X) == expected).all()
+
+
+def test_another_default_type_of_torch_changes_nothing():
+    torch.set_default_dtype(torch.float64)
+    try:
+        clf = fitted()
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert (clf.decision_function(FRESH.X) == shared().decision_function(FRESH.X)).all()
+
+
+def test_a_score_does_not_pair_rows_of_other_indexes():
+    labels = pd.Series(FRESH.y, index=FRESH.X.index)
+    assert shared().score(FRESH.X, labels) == shared().score(FRESH.X, FRESH.y)
+    with pytest.raises(ValueError, match="y must have the index of X, got another"):
+        shared().score(FRESH.X, labels[::-1])
 
 
 def test_missing_values_and_categories_are_fine():

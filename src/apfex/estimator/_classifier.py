@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -58,7 +58,7 @@ from apfex.front import (
     search_streamed_front,
 )
 from apfex.metrics import check_indexes
-from apfex.models import InitModel, thread_count, use_threads
+from apfex.models import InitModel, own_modes, thread_count, use_threads
 from apfex.persistence import StoredModel, export_onnx, save_model
 from apfex.rules import RuleModel
 from apfex.streams import StreamSettings, is_stream, open_stream, spool_folder
@@ -399,6 +399,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         settings = read_settings(self)
         given = (y, sensitive_features, sample_weight)
         with ExitStack() as until_fitted:
+            until_fitted.enter_context(own_modes(settings.device.type))
             read = partial(self._read, X, given, settings, until_fitted)
             rows, search, settings = read_alike(read)
             known = rows if isinstance(rows, Rows) else rows.facts
@@ -567,7 +568,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         ``sensitive_features`` are needed with ``group_thresholds``, and refused without.
         """
         x, groups = self._encode(X, sensitive_features)
-        with self._threads(len(x)):
+        with self._at_work(len(x)):
             return self.front_.scores(self.point_, x, groups)
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
@@ -577,13 +578,13 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         every point: the decision of a fair point is not the likelier label for everybody.
         """
         x, groups = self._encode(X, sensitive_features)
-        with self._threads(len(x)):
+        with self._at_work(len(x)):
             return self.front_.probabilities(self.point_, x, groups)
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Class of each row."""
         x, groups = self._encode(X, sensitive_features)
-        with self._threads(len(x)):
+        with self._at_work(len(x)):
             return self.classes_[self.front_.decide(x, groups, points=[self.point_])[0]]
 
     def predict_with_margins(
@@ -594,7 +595,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         The table is encoded once, and the models run once.
         """
         x, groups = self._encode(X, sensitive_features)
-        with self._threads(len(x)):
+        with self._at_work(len(x)):
             scores, probabilities = self.front_.outputs(self.point_, x, groups)
         return self.classes_[decide_by_scores(scores)], probabilities, scores
 
@@ -606,13 +607,14 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         may call it at a time.
         """
         x, groups = self._encode(X, sensitive_features)
-        with self._threads(len(x)):
+        with self._at_work(len(x)):
             return self.classes_[self.front_.decide(x, groups)]
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
     ) -> float:
         """Accuracy; ``sensitive_features`` are used with ``group_thresholds`` only."""
+        check_indexes(X=X, y=y, sample_weight=sample_weight)
         decided = self.predict(X, sensitive_features=self._where_needed(sensitive_features))
         labels = read_labels(y, len(decided))
         weight = read_weights(sample_weight, len(decided))
@@ -657,7 +659,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             min_count=min_count,
         )
         x, groups = self._encode(X, self._where_needed(sensitive_features))
-        return rows.audit(self.front_.decide(x, groups, points=[self.point_])[0])
+        with self._at_work(len(x)):
+            decided = self.front_.decide(x, groups, points=[self.point_])[0]
+        return rows.audit(decided)
 
     def compare(self, i: int, j: int, X: Any, *, sensitive_features: Any = None) -> pd.DataFrame:
         """Whose decision flips from one point of the front to another.
@@ -684,7 +688,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         places = [self.at(point).point_ for point in (i, j)]
         x, codes = self._encode(X, self._where_needed(sensitive_features))
         favorable = class_code(self.classes_, self.front_.favorable_label)
-        return compare_decisions(self.front_.decide(x, codes, points=places), groups, favorable)
+        with self._at_work(len(x)):
+            decided = self.front_.decide(x, codes, points=places)
+        return compare_decisions(decided, groups, favorable)
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Store the whole front in a folder, from which :func:`apfex.load` has it back exactly.
@@ -784,15 +790,20 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             X = drop_sensitive(X, self.sensitive)
         elif not self._has_columns_of_fit(X):  # which says what is wrong
             validate_data(self, X, skip_check_array=True, reset=False)
-        return self.fitted_.open(X), None if groups is None else torch.from_numpy(groups)
+        with own_modes():
+            x = self.fitted_.open(X)
+        return x, None if groups is None else torch.from_numpy(groups)
 
     def _has_columns_of_fit(self, X: Any) -> bool:
         """Whether the columns have the names of those of ``fit``, in the same order."""
         names = getattr(self, "feature_names_in_", None)
         return names is not None and list(getattr(X, "columns", ())) == names.tolist()
 
-    def _threads(self, n_rows: int) -> AbstractContextManager[None]:
-        return use_threads(thread_count(self.n_jobs, n_rows))
+    @contextmanager
+    def _at_work(self, n_rows: int) -> Iterator[None]:
+        """Threads for so many rows, and torch as our models take it."""
+        with own_modes(), use_threads(thread_count(self.n_jobs, n_rows)):
+            yield
 
     def _where_needed(self, sensitive_features: Any) -> Any:
         """What ``predict`` takes of sensitive features that are given for a measurement."""
