@@ -85,6 +85,15 @@ def test_nothing_is_fitted_again(monkeypatch):
     assert len(fitted(X, init=LOGISTIC).front_) > 1
 
 
+@pytest.mark.parametrize("form", [lambda model: model, lambda model: model.predict_proba])
+def test_a_model_that_is_fitted_again_later_changes_no_front(form):
+    model = LogisticRegression().fit(PAST_X, PAST.y)
+    clf = fitted(X, init=form(model))
+    expected = clf.predict_proba(FRESH_X)
+    model.fit(PAST_X, 1 - PAST.y)
+    assert (clf.predict_proba(FRESH_X) == expected).all()
+
+
 def test_a_pipeline_gets_the_table_as_it_is():
     init = pipeline().fit(mixed(PAST), PAST.y)
     clf = fitted(init=init)

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import xgboost
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -137,6 +138,24 @@ def test_categories_of_pandas_and_text_reach_trees_that_take_them():
     assert (clf.at(0).predict(NEW) == np.where(FRESH.y == 1, "yes", "no")).mean() > 0.65
     unknown = NEW.assign(town="nowhere")
     assert len(clf.predict(unknown)) == 600
+
+
+@pytest.mark.parametrize("name", ["histogram boosting", "lightgbm", "xgboost"])
+def test_text_becomes_categories_in_frames_of_every_kind(name):
+    X, new = mixed(DATA), pl.from_pandas(NEW)
+    of_pandas = fitted(X, model=fresh(UNFITTED[name]))
+    of_polars = fitted(pl.from_pandas(X), model=fresh(UNFITTED[name]))
+    expected = of_pandas.predict_proba(NEW)
+    assert (of_polars.predict_proba(new) == expected).all()
+    assert (of_pandas.predict_proba(new) == expected).all()
+
+
+def test_text_becomes_categories_whatever_columns_are_called():
+    model, places = UNFITTED["histogram boosting"], range(NEW.shape[1])
+    named, counted = mixed(DATA), mixed(DATA).set_axis(places, axis=1)
+    clf = fitted(counted, model=fresh(model))
+    expected = fitted(named, model=fresh(model)).predict_proba(NEW)
+    assert (clf.predict_proba(NEW.set_axis(places, axis=1)) == expected).all()
 
 
 def test_thresholds_by_group_clone_pickle_and_search():

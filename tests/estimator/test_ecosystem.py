@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import sklearn
+import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -114,8 +116,9 @@ def test_a_pipeline_passes_sensitive_features_without_routing():
         {name: DATA.sensitive[name].tolist() for name in DATA.sensitive},
         DATA.sensitive.to_numpy(),
         pl.DataFrame(DATA.sensitive.to_dict("list")),
+        pa.Table.from_pandas(DATA.sensitive),
     ],
-    ids=["mapping", "array", "polars"],
+    ids=["mapping", "array", "polars", "arrow"],
 )
 def test_sensitive_features_in_every_form(form):
     clf = quick().fit(DATA.X, DATA.y, sensitive_features=form)
@@ -134,6 +137,61 @@ def test_polars_frames_say_the_same_as_pandas():
         inputs, DATA.y, sensitive_features=columns, sample_weight=weight
     )
     assert apart.predict(new.drop("sex", "origin")).shape == (600,)
+
+
+def test_arrow_tables_say_the_same_as_pandas():
+    X = WHOLE.assign(merit_3=WHOLE["merit_1"])  # two columns with the same values
+    new = FRESH_WHOLE.assign(merit_3=FRESH_WHOLE["merit_1"])
+    clf: Any = quick(**BY_NAME).fit(X, DATA.y)
+    again: Any = quick(**BY_NAME).fit(pa.Table.from_pandas(X), pa.array(DATA.y))
+    assert list(again.feature_names_in_) == list(X.columns)
+    for table in (pa.Table.from_pandas(new), pa.RecordBatch.from_pandas(new)):
+        assert (again.predict_proba(table) == clf.predict_proba(new)).all()
+    counted = clf.audit(pa.Table.from_pandas(new), pa.array(FRESH.y)).gaps
+    assert counted.equals(clf.audit(new, FRESH.y).gaps)
+
+
+@pytest.mark.parametrize("names", [pd.Index, np.array, tuple], ids=["index", "array", "tuple"])
+def test_names_of_sensitive_columns_in_every_form(names):
+    clf = quick(sensitive=names(BY_NAME["sensitive"])).fit(WHOLE, DATA.y)
+    assert (clf.predict_proba(FRESH_WHOLE) == shared().predict_proba(FRESH.X)).all()
+
+
+MODES = {
+    "no_grad": torch.no_grad,
+    "inference": torch.inference_mode,
+    "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_torch_is_set_to_around_a_fit_changes_nothing(mode):
+    with MODES[mode]():
+        clf = fitted()
+    assert (clf.decision_function(FRESH.X) == shared().decision_function(FRESH.X)).all()
+
+
+def test_networks_of_a_factory_predict_in_their_own_precision():
+    clf = fitted(model=lambda d, c: nn.Sequential(nn.Linear(d, 4), nn.ReLU(), nn.Linear(4, c)))
+    expected = clf.decision_function(FRESH.X)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert (clf.decision_function(FRESH.X) == expected).all()
+
+
+def test_another_default_type_of_torch_changes_nothing():
+    torch.set_default_dtype(torch.float64)
+    try:
+        clf = fitted()
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert (clf.decision_function(FRESH.X) == shared().decision_function(FRESH.X)).all()
+
+
+def test_a_score_does_not_pair_rows_of_other_indexes():
+    labels = pd.Series(FRESH.y, index=FRESH.X.index)
+    assert shared().score(FRESH.X, labels) == shared().score(FRESH.X, FRESH.y)
+    with pytest.raises(ValueError, match="y must have the index of X, got another"):
+        shared().score(FRESH.X, labels[::-1])
 
 
 def test_missing_values_and_categories_are_fine():

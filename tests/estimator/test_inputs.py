@@ -1,15 +1,18 @@
 """Bad input: a clear error or a documented result, never NaN on the front."""
 
 import re
+import warnings
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.exceptions import NotFittedError
 from tests.estimator.tables import DATA, FRESH, quick, shared
 
 from apfex.estimator._inputs import read_weights
+from apfex.front import UnmetBoundWarning
 from apfex.groups import make_groups
 from apfex.metrics import NotEstimableWarning
 
@@ -173,6 +176,35 @@ def test_types_that_cannot_be_read_are_refused():
         fit(X=scipy.sparse.eye_array(N))
     with pytest.raises(TypeError, match="sensitive_features must be a column"):
         fit(sensitive_features=3)
+
+
+@pytest.mark.parametrize("sensitive", [4, {"town"}, iter(["town"]), b"town", np.array([["town"]])])
+def test_names_of_sensitive_columns_without_an_order_are_refused(sensitive):
+    found = type(sensitive).__name__
+    with pytest.raises(TypeError, match=f"sensitive must be the name .* several, got {found}"):
+        quick(sensitive=sensitive).fit(DATA.X, DATA.y)
+
+
+def test_labels_that_do_not_compare_are_refused():
+    with pytest.raises(TypeError, match="y must hold labels that can be sorted, got values of typ"):
+        fit(y=[1 if label else "none" for label in DATA.y])
+
+
+def test_labels_may_be_of_the_text_type_of_numpy():
+    words = np.where(DATA.y, "yes", "no")
+    clf = fit(y=words.astype(np.dtypes.StringDType()))
+    assert clf.classes_.tolist() == ["no", "yes"]
+    assert (clf.predict(FRESH.X) == fit(y=words).predict(FRESH.X)).all()
+
+
+def test_a_fit_that_a_warning_stops_leaves_nothing_behind():
+    clf = quick(max_gap=0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnmetBoundWarning)
+        with pytest.raises(UnmetBoundWarning):
+            clf.fit(DATA.X, DATA.y, sensitive_features=DATA.sensitive)
+    with pytest.raises(NotFittedError):
+        clf.predict(FRESH.X)
 
 
 def test_constant_and_missing_columns_are_left_out():

@@ -5,6 +5,7 @@ import sys
 from functools import cache
 
 import lightgbm
+import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -12,6 +13,7 @@ from tests.estimator.tables import DATA, FRESH
 from tests.estimator.user_models import NEW, NUMBERS, PAST, around, fitted, mixed, pipeline, three
 from tests.persistence.saved import NEW_NUMBERS, SENSITIVE, Net, Y, production_trees
 from tests.persistence.saved import NUMBERS as FEW
+from xgboost import XGBClassifier
 
 from apfex.estimator import load
 
@@ -37,6 +39,9 @@ def case(name):
     if name == "categories":
         model = lightgbm.LGBMClassifier(n_estimators=3, verbose=-1, n_jobs=1)
         return fitted(model=model), NEW
+    if name == "categories, columns without words":
+        model, names = XGBClassifier(n_estimators=3, n_jobs=1), np.arange(NEW.shape[1]) / 2
+        return fitted(mixed(DATA).set_axis(names, axis=1), model=model), NEW.set_axis(names, axis=1)
     if name == "forest":
         return fitted(X, init=forest()), FRESH_X
     if name == "function":
@@ -46,11 +51,13 @@ def case(name):
 
 
 LIGHTGBM = ["lightgbm.basic.Booster", "lightgbm.sklearn.LGBMClassifier"]
+XGBOOST = ["xgboost.core.Booster", "xgboost.sklearn.XGBClassifier"]
 TREE = ["sklearn.tree._tree.Tree"]
 STORED = {
     "pipeline": {},
     "cross-fitted, three classes": {},
     "categories": {"trusted": LIGHTGBM},
+    "categories, columns without words": {"trusted": XGBOOST},
     "forest": {"trusted": TREE},
     "function": {"init": probability},
     "xgboost": {},

@@ -143,6 +143,7 @@ def test_columns_are_matched_by_name_and_named_when_wrong():
         (pd.DataFrame({"m": pd.Categorical([1, "1"])}), TypeError, r"'m' .* got \['1'\]"),
         (pd.DataFrame({"t": pd.to_datetime(["2020-01-01"])}), TypeError, "'t' .* got datetime64"),
         (pd.DataFrame({"t": [{}, {}]}), TypeError, "'t' .* got dict"),
+        (pl.DataFrame({"t": [{"a": 1, "b": 2}] * 2}), TypeError, "'t' .* got several values in"),
         (np.array([[1j]]), ValueError, "Complex data not supported: column 'x0'"),
         ([1.0, 2.0], ValueError, "2 dimensions, got 1"),
         (np.empty((0, 2)), ValueError, r"0 sample\(s\)"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -57,7 +57,7 @@ from apfex.front import (
     search_partitioned_front,
     search_streamed_front,
 )
-from apfex.models import InitModel, thread_count, use_threads
+from apfex.models import InitModel, own_modes, thread_count, use_threads
 from apfex.persistence import StoredModel, export_onnx, save_model
 from apfex.rules import RuleModel
 from apfex.streams import StreamSettings, is_stream, open_stream, spool_folder
@@ -162,7 +162,8 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         ``epoch`` 0 decides as the model itself and is on the front even if others dominate it;
         with a ``cost_matrix``, a ``selection_rate`` or balanced accuracy there is none. Give
         ``fit`` rows that the model has not seen: on its own training rows it looks better than it
-        is. It is not changed, and a ``clone`` shares it. With ``search="inprocess"`` an
+        is. It is not changed, and a ``clone`` shares it; a fitted front has a copy, where one can
+        be made, and stays as it is when the model is fitted anew. With ``search="inprocess"`` an
         ``nn.Module``, or an XGBoost model with ``model="boosting"``, is where the training of
         every point starts.
     group_thresholds : bool
@@ -398,6 +399,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         settings = read_settings(self)
         given = (y, sensitive_features, sample_weight)
         with ExitStack() as until_fitted:
+            until_fitted.enter_context(own_modes(settings.device.type))
             read = partial(self._read, X, given, settings, until_fitted)
             rows, search, settings = read_alike(read)
             known = rows if isinstance(rows, Rows) else rows.facts
@@ -408,7 +410,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             features = Features(self.n_features_in_, names, left_out)
             keeper = until_fitted.enter_context(opened_checkpoint(checkpoint, self))
             seed = seed_of(self.random_state, keeper)
-            self.fitted_ = search(
+            fitted = search(
                 rows,
                 settings,
                 features=features,
@@ -416,7 +418,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
                 seed=seed,
                 checkpoint=keeper,
             )
-        self.point_ = self.front_.first_choice(settings.bounds, settings.max_error_increase)
+        # both or none: where warnings are errors, this may fail
+        point = fitted.front.first_choice(settings.bounds, settings.max_error_increase)
+        self.fitted_, self.point_ = fitted, point
         return self
 
     def _read(
@@ -564,7 +568,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         ``sensitive_features`` are needed with ``group_thresholds``, and refused without.
         """
         x, groups = self._encode(X, sensitive_features)
-        with self._threads(len(x)):
+        with self._at_work(len(x)):
             return self.front_.scores(self.point_, x, groups)
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
@@ -574,13 +578,13 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         every point: the decision of a fair point is not the likelier label for everybody.
         """
         x, groups = self._encode(X, sensitive_features)
-        with self._threads(len(x)):
+        with self._at_work(len(x)):
             return self.front_.probabilities(self.point_, x, groups)
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Class of each row."""
         x, groups = self._encode(X, sensitive_features)
-        with self._threads(len(x)):
+        with self._at_work(len(x)):
             return self.classes_[self.front_.decide(x, groups, points=[self.point_])[0]]
 
     def predict_with_margins(
@@ -591,7 +595,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         The table is encoded once, and the models run once.
         """
         x, groups = self._encode(X, sensitive_features)
-        with self._threads(len(x)):
+        with self._at_work(len(x)):
             scores, probabilities = self.front_.outputs(self.point_, x, groups)
         return self.classes_[decide_by_scores(scores)], probabilities, scores
 
@@ -603,13 +607,14 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         may call it at a time.
         """
         x, groups = self._encode(X, sensitive_features)
-        with self._threads(len(x)):
+        with self._at_work(len(x)):
             return self.classes_[self.front_.decide(x, groups)]
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
     ) -> float:
         """Accuracy; ``sensitive_features`` are used with ``group_thresholds`` only."""
+        check_indexes(X=X, y=y, sample_weight=sample_weight)
         decided = self.predict(X, sensitive_features=self._where_needed(sensitive_features))
         labels = read_labels(y, len(decided))
         weight = read_weights(sample_weight, len(decided))
@@ -654,7 +659,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             min_count=min_count,
         )
         x, groups = self._encode(X, self._where_needed(sensitive_features))
-        return rows.audit(self.front_.decide(x, groups, points=[self.point_])[0])
+        with self._at_work(len(x)):
+            decided = self.front_.decide(x, groups, points=[self.point_])[0]
+        return rows.audit(decided)
 
     def compare(self, i: int, j: int, X: Any, *, sensitive_features: Any = None) -> pd.DataFrame:
         """Whose decision flips from one point of the front to another.
@@ -681,7 +688,9 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
         places = [self.at(point).point_ for point in (i, j)]
         x, codes = self._encode(X, self._where_needed(sensitive_features))
         favorable = class_code(self.classes_, self.front_.favorable_label)
-        return compare_decisions(self.front_.decide(x, codes, points=places), groups, favorable)
+        with self._at_work(len(x)):
+            decided = self.front_.decide(x, codes, points=places)
+        return compare_decisions(decided, groups, favorable)
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Store the whole front in a folder, from which :func:`apfex.load` has it back exactly.
@@ -781,15 +790,20 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             X = drop_sensitive(X, self.sensitive)
         elif not self._has_columns_of_fit(X):  # which says what is wrong
             validate_data(self, X, skip_check_array=True, reset=False)
-        return self.fitted_.open(X), None if groups is None else torch.from_numpy(groups)
+        with own_modes():
+            x = self.fitted_.open(X)
+        return x, None if groups is None else torch.from_numpy(groups)
 
     def _has_columns_of_fit(self, X: Any) -> bool:
         """Whether the columns have the names of those of ``fit``, in the same order."""
         names = getattr(self, "feature_names_in_", None)
         return names is not None and list(getattr(X, "columns", ())) == names.tolist()
 
-    def _threads(self, n_rows: int) -> AbstractContextManager[None]:
-        return use_threads(thread_count(self.n_jobs, n_rows))
+    @contextmanager
+    def _at_work(self, n_rows: int) -> Iterator[None]:
+        """Threads for so many rows, and torch as our models take it."""
+        with own_modes(), use_threads(thread_count(self.n_jobs, n_rows)):
+            yield
 
     def _where_needed(self, sensitive_features: Any) -> Any:
         """What ``predict`` takes of sensitive features that are given for a measurement."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -101,8 +101,18 @@ def drop_sensitive(X: Any, sensitive: Sequence[str] | str) -> Any:
 
 
 def column_names(sensitive: Sequence[str] | str | None) -> list[str]:
-    """Names of sensitive columns; none where they come on their own."""
-    return [sensitive] if isinstance(sensitive, str) else list(sensitive or ())
+    """Names of sensitive columns, in an order; none where they come on their own."""
+    if sensitive is None:
+        return []
+    if isinstance(sensitive, str):
+        return [sensitive]
+    unfit = isinstance(sensitive, bytes | Set | Mapping | Iterator)
+    if unfit or not isinstance(sensitive, Iterable) or getattr(sensitive, "ndim", 1) != 1:
+        raise TypeError(
+            "sensitive must be the name of a column of X, or a list of several, got "
+            f"{type(sensitive).__name__}."
+        )
+    return list(sensitive)
 
 
 def _without(X: Any, names: Sequence[str]) -> list[str]:
@@ -222,7 +232,9 @@ def check_labels(labels: np.ndarray) -> None:
     """Refuse labels [n] that are spelled in two ways, or that are no classes."""
     check_values("y", labels)
     if labels.dtype.kind in "OU":
-        check_spelling("y", pd.unique(labels).tolist())
+        distinct = pd.unique(labels).tolist()
+        check_spelling("y", distinct)
+        _check_order(distinct)
     infinite = np.isinf(labels) if labels.dtype.kind == "f" else np.zeros(1, dtype=bool)
     if infinite.any():
         raise ValueError(
@@ -237,10 +249,25 @@ def check_labels(labels: np.ndarray) -> None:
         )
 
 
+def _check_order(labels: Sequence[Any]) -> None:
+    """Refuse labels that cannot be sorted, as classes are."""
+    try:
+        sorted(labels)
+    except TypeError as error:
+        raise TypeError(
+            f"y must hold labels that can be sorted, got {_types_of(labels)}; write them alike, as "
+            "by astype(str)."
+        ) from error
+
+
 def _other_than_classes(labels: np.ndarray) -> str:
     if labels.dtype.kind == "f":
         return f"the number {labels[labels != np.floor(labels)][0]:g}"
-    kinds = sorted({type(value).__name__ for value in labels.tolist()})
+    return _types_of(labels.tolist())
+
+
+def _types_of(labels: Sequence[Any]) -> str:
+    kinds = sorted({type(value).__name__ for value in labels})
     return f"values of type {' and '.join(kinds[:3])}"
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, final
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import torch
@@ -19,6 +20,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
+from apfex.front._init_model import as_frame
 from apfex.front._label_models import EstimatorModel, first_line
 from apfex.front._rows import Rows
 from apfex.models import NOWHERE, Checkpoint, kept
@@ -33,7 +35,7 @@ _TAKE_TABLES = (*_TAKE_CATEGORIES, "catboost", "tabpfn")
 @final
 @dataclass(frozen=True, eq=False)
 class TextAsCategories:
-    """A pandas table whose columns of text are categories; others stay as they are.
+    """A frame as a pandas one whose columns of text are categories; others stay as they are.
 
     Attributes
     ----------
@@ -47,21 +49,26 @@ class TextAsCategories:
     ['Basel', 'Bern']
     """
 
-    levels: Mapping[str, Sequence[Any]]
+    levels: Mapping[Any, Sequence[Any]]
 
     @staticmethod
-    def fit(X: pd.DataFrame) -> TextAsCategories:
+    def fit(X: Any) -> TextAsCategories:
         """Remember the levels of the columns of text."""
-        texts = [name for name in X.columns if _is_text(X[name])]
-        return TextAsCategories({n: sorted(X[n].dropna().unique(), key=str) for n in texts})
+        frame = _as_pandas(X)
+        texts = [name for name in frame.columns if _is_text(frame[name])]
+        return TextAsCategories({n: sorted(frame[n].dropna().unique(), key=str) for n in texts})
 
-    def transform(self, X: pd.DataFrame) -> pd.DataFrame:
+    def transform(self, X: Any) -> pd.DataFrame:
         """The table with categories."""
-        found = {
-            name: pd.Categorical(X[name].astype(object).where(X[name].isin(levels)), levels)
-            for name, levels in self.levels.items()
-        }
-        return X.assign(**found)
+        frame = _as_pandas(X).copy(deep=False)
+        for name, levels in self.levels.items():
+            known = frame[name].astype(object).where(frame[name].isin(levels))
+            frame[name] = pd.Categorical(known, levels)
+        return frame
+
+
+def _as_pandas(X: Any) -> pd.DataFrame:
+    return X if isinstance(X, pd.DataFrame) else nw.from_native(X, eager_only=True).to_pandas()
 
 
 def _is_text(column: Any) -> bool:
@@ -85,7 +92,7 @@ def fit_inputs(model: Any, X: Any) -> Inputs:
     homes = [type(part).__module__ for part in parts]
     if not any(home.startswith(_TAKE_TABLES) for home in homes):
         return TableEncoder().fit(X)
-    if isinstance(X, pd.DataFrame) and any(home.startswith(_TAKE_CATEGORIES) for home in homes):
+    if as_frame(X) is not None and any(home.startswith(_TAKE_CATEGORIES) for home in homes):
         return TextAsCategories.fit(X)
     return None
 

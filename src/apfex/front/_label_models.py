@@ -186,9 +186,18 @@ def read_init(init: Any, rows: Rows) -> LabelModel:
     if is_xgboost(init):
         columns = InitColumns.of(rows.X)
         return LogitsModel(read_init_trees(init, rows, columns), columns, type(init).__name__)
+    own = _copied(init)
     if hasattr(init, "predict_proba"):
-        return read_estimator(init, rows)
-    return _read_function(init, rows)
+        return read_estimator(own, rows)
+    return _read_function(own, rows)
+
+
+def _copied(init: Any) -> Any:
+    """A copy, so that no front changes when the model is fitted anew; itself if there is none."""
+    try:
+        return copy.deepcopy(init)
+    except Exception:  # what holds a lock, a connection or a file
+        return init
 
 
 def is_xgboost(init: Any) -> bool:

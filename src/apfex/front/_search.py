@@ -244,8 +244,8 @@ def make_front(found: SearchResult, settings: SearchSettings, favorable: int) ->
     if not candidates:
         raise ValueError(
             f"No member of the population has finite scores and measurable criteria "
-            f"{list(settings.criteria.names)} on the validation rows; lower learning_rate, or "
-            "choose another criterion."
+            f"{list(settings.criteria.names)} on the validation rows; give more rows, lower "
+            "learning_rate, or choose another criterion."
         )
     losses = rows.constant_losses(settings.scoring)
     loss, code = settings.scoring.without_inputs(losses, favorable)

@@ -45,6 +45,7 @@ from apfex.models._joint_model import (
 )
 from apfex.models._label_columns import InitModel, LabelColumnsLearner, LabelColumnsModel
 from apfex.models._member_gradient import MemberGradient, MemberSchedule
+from apfex.models._modes import own_modes
 from apfex.models._rows import JointRows, TrainingRows
 from apfex.models._stacked_mlp import StackedMLP
 from apfex.models._stacked_modules import StackedModules

@@ -176,6 +176,9 @@ def _start(widths: Sequence[int], seed: int) -> list[_Layer]:
     layers = []
     for fan_in, fan_out in pairwise(widths):
         reach = max(fan_in, 1) ** -0.5
-        weight = (2 * torch.rand(fan_out, fan_in, generator=generator) - 1) * reach
-        layers.append((weight, (2 * torch.rand(fan_out, generator=generator) - 1) * reach))
+        weight, bias = (  # of float32, as inputs are, whatever torch is set to
+            (2 * torch.rand(shape, generator=generator, dtype=torch.float32) - 1) * reach
+            for shape in ((fan_out, fan_in), (fan_out,))
+        )
+        layers.append((weight, bias))
     return layers

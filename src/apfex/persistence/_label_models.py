@@ -199,7 +199,7 @@ def _inputs(stored: Mapping[str, Any] | None) -> Inputs:
     if stored["is"] == "table":
         return TableEncoder.from_json(stored["encoder"])
     levels = unpack(stored["levels"])
-    _check_levels(levels, str | int)
+    _check_levels(levels, object)  # columns of pandas may have any names
     return TextAsCategories(levels)
 
 

@@ -9,7 +9,9 @@ import numpy as np
 
 
 def in_memory(name: str, values: Any) -> Any:
-    """A tensor as an array, anything else as it is; refused is what has no values to look at.
+    """A tensor as an array, an Arrow table as a pandas one, anything else as it is.
+
+    Refused is what has no values to look at.
 
     Parameters
     ----------
@@ -30,6 +32,8 @@ def in_memory(name: str, values: Any) -> Any:
     if torch is not None and isinstance(values, torch.Tensor):
         return _of_tensor(name, values)
     kind = type(values)
+    if kind.__module__ == "pyarrow.lib" and kind.__name__ in ("Table", "RecordBatch"):
+        return values.to_pandas(integer_object_nulls=True)  # its own columns have no names
     if kind.__module__.startswith("dask.dataframe."):
         raise TypeError(
             f"{name} must be in memory here, got a Dask {kind.__name__}; its compute() brings it "

@@ -204,6 +204,8 @@ def _arrow_text(values: Any) -> tuple[NDArray[np.intp], NDArray[Any]]:
 
 
 def _read_column(name: str, values: NDArray[Any], is_category: bool) -> Column:
+    if values.ndim != 1:  # of a column of structs, or of arrays of one length
+        raise _unreadable(name, "several values in each row")
     missing = np.asarray(pd.isna(values))
     if missing.all():
         return _empty(name, len(values))
@@ -284,7 +286,8 @@ def _empty(name: str, n_rows: int) -> Column:
 def unmasked(values: Any) -> np.ndarray:
     """An array whose masked entries are missing: NaN among numbers, None among all else.
 
-    ``np.asarray`` alone would bring back whatever lies under a mask.
+    ``np.asarray`` alone would bring back whatever lies under a mask. Text of NumPy's
+    ``StringDType``, which few libraries know, comes as objects.
 
     Examples
     --------
@@ -296,7 +299,8 @@ def unmasked(values: Any) -> np.ndarray:
     if isinstance(values, list | tuple) and any(isinstance(v, np.ma.MaskedArray) for v in values):
         return np.asarray([None if v is np.ma.masked else unmasked(v) for v in values])
     if not isinstance(values, np.ma.MaskedArray):
-        return np.asarray(values)
+        found = np.asarray(values)
+        return found.astype(object) if found.dtype.kind == "T" else found
     hidden = np.ma.getmaskarray(values)
     if not hidden.any():
         return np.asarray(values.data)
