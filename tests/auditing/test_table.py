@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,8 +20,9 @@ from tests.auditing.rows import rows
 import apfex
 from apfex.auditing import Roles, TableQuery
 from apfex.auditing._table import _read
-from apfex.engines import open_engine_table
+from apfex.engines import open_engine_table, where_of
 from apfex.metrics import read_inputs
+from apfex.runs import audit_file
 
 FRAMES = ("gaps", "groups", "overall", "thresholds", "metrics", "metric_gaps", "calibration")
 audit: Any = apfex.audit
@@ -396,3 +398,45 @@ def test_types_of_pandas_form_the_groups_that_they_form_in_memory(kind):
     assert_same(audit_table(frame, prediction="d", label="y", sensitive="g"), wanted)
     other = audit(frame.y, frame.d, sensitive_features=frame[["race"]])
     assert_same(audit_table(frame, prediction="d", label="y", sensitive="race"), other)
+
+
+AGES = [20.0, 30.0, 50.0, np.nan] * 100
+"""NaN as numpy, polars and Spark write it: in Parquet it is no null, and in no extreme."""
+CONDITIONS = (
+    (lambda t: t.age > 25, 200),
+    (lambda t: t.age != 20, 200),
+    (lambda t: t.age.isnull() | (t.age < 25), 200),
+    (lambda t: t.age.isnan(), 100),
+    (lambda t: t.age > t.age.mean(), 100),
+    ({"age": [20, None]}, 200),
+    ({"age": np.nan}, 100),
+)
+"""With how many rows there are of each, by pandas."""
+
+
+def ages(tmp_path, form):
+    """One table whose ages are NaN where they are missing, in several forms."""
+    columns = {"age": np.array(AGES), "sex": ["f", "m", "m", "f"] * 100, "d": [0, 1] * 200}
+    rows = pa.table(columns)
+    pq.write_table(rows, tmp_path / "people.parquet")
+    if form == "user":
+        return ibis.duckdb.connect().read_parquet(str(tmp_path / "people.parquet"))
+    lazy = pl.DataFrame(rows).lazy()
+    return {"parquet": tmp_path / "people.parquet", "lazy": lazy, "arrow": rows}[form]
+
+
+@pytest.mark.parametrize("form", ["parquet", "user", "lazy", "arrow"])
+def test_nan_is_a_missing_value_in_every_condition(tmp_path, form):
+    source = open_engine_table(ages(tmp_path, form))
+    for where, n in CONDITIONS:
+        chosen = where_of(source, where)
+        assert source.fetch(chosen.aggregate(n=chosen.count()))["n"].to_pylist() == [n]
+
+
+@pytest.mark.parametrize("form", ["parquet", "lazy", "arrow"])
+def test_nan_is_in_no_bin(tmp_path, form):
+    run = audit_file(
+        ages(tmp_path, form), prediction="d", sensitive="age", bins={"age": [30]}, criteria="dp"
+    )
+    sizes = run.audit.groups.set_index("age")["count"].to_dict()
+    assert sizes == {"30 and over": 200, "under 30": 100, "<missing>": 100}

@@ -314,6 +314,10 @@ def test_whole_numbers_in_one_file_and_others_in_the_next_are_numbers(tmp_path):
     opened = written(tmp_path, pa.table({"g": [2**53 + 1]}), pa.table({"g": [2.5]}))
     with pytest.raises(ValueError, match=r"g must hold whole numbers up to 2\^53 .* got 900719"):
         opened.check(["g"])
+    single = pa.table({"g": pa.array([2.5], pa.float32())})
+    opened = written(tmp_path, pa.table({"g": [2**24, 2**24 + 1]}), single)
+    with pytest.raises(ValueError, match=r"g must hold whole numbers up to 2\^24 .* got 16777217"):
+        opened.check(["g"])
 
 
 @pytest.mark.parametrize(("stored", "message"), [(5, None), (6, "its folder says, 5, got 6")])

@@ -20,7 +20,8 @@ _KINDS = {**dict.fromkeys(_WHOLE, "whole numbers"), "VARCHAR": "text", "BOOLEAN"
 _KINDS |= {"FLOAT": "numbers", "DOUBLE": "numbers", "DATE": "dates"}
 _NUMBERS = ("whole numbers", "numbers", "decimals")
 NOTHING = "no values"
-_EXACT = 2**53  # whole numbers beyond are not all floats
+_EXACT, _EXACT_SINGLE = 53, 24
+"""Bits of whole numbers beyond which they are not all floats, of double and of single precision."""
 _NO_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -64,9 +65,11 @@ def check_kinds(
         _check_alike(name, held)
         if len(set(held.values())) > 1:
             mixed.append(name)
+    doubles = {name for _, _, name, stored, *_ in rows if stored == "DOUBLE"}
     for name in mixed:
         whole = [file for file, own in kinds.items() if own[name] == "whole numbers"]
-        _check_exact(name, listed_sql(whole) if is_url else files_sql(whole), rows_of)
+        bits = _EXACT if name in doubles else _EXACT_SINGLE
+        _check_exact(name, listed_sql(whole) if is_url else files_sql(whole), bits, rows_of)
 
 
 def _check_alike(name: str, held: Mapping[str, str]) -> None:
@@ -129,17 +132,18 @@ def _check_partitions(
 
 
 def _check_exact(
-    name: str, from_files: str, rows_of: Callable[[str], list[tuple[Any, ...]]]
+    name: str, from_files: str, bits: int, rows_of: Callable[[str], list[tuple[Any, ...]]]
 ) -> None:
     """Refuse whole numbers that no float is equal to, where other files hold floats."""
     column = _column(name)
     ((most,),) = rows_of(
         f"SELECT max(abs({column}::HUGEINT)) FROM read_parquet({from_files}, union_by_name=true)"
     )
-    if most is not None and most > _EXACT:
+    if most is not None and most > 2**bits:
         raise ValueError(
-            f"{name} must hold whole numbers up to 2^53 where other files hold floats, got {most}; "
-            "write it as text in all files."
+            f"{name} must hold whole numbers up to 2^{bits} where other files hold floats of "
+            f"{32 if bits == _EXACT_SINGLE else 64} bits, got {most}; write it as text in all "
+            "files."
         )
 
 
