@@ -85,7 +85,8 @@ def _without_nan(source: EngineTable, condition: Any) -> Any:
     table = source.table.op()
 
     def is_column(node: Any) -> bool:
-        return isinstance(node, Field) and node.rel == table and node.dtype.is_floating()
+        is_own = isinstance(node, Field) and node.rel == table
+        return is_own and node.to_expr().type().is_floating()
 
     def known(node: Any, parts: Any) -> Any:
         if isinstance(node, IsNan) and is_column(node.arg):
