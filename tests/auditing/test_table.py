@@ -137,7 +137,8 @@ def test_counts_are_those_of_memory_and_so_are_errors(asked):
         words = {"y_true": "label", "y_pred": "prediction", "sample_weight": "weight w"}
         for theirs, ours in words.items():
             wanted = str(wanted).replace(theirs, ours)
-        if weighted and not any(arrow["w"].to_pylist()):  # one fault of perhaps two
+        weights = [one for one in arrow["w"].to_pylist() if one] if weighted else [1]
+        if not weights or max(weights) < 1e-140:  # one fault of perhaps two
             assert isinstance(wanted, str)
             assert isinstance(found, str)
             return

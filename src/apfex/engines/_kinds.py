@@ -1,6 +1,6 @@
 """Whether a column is the same in all Parquet files: read as another type it would be changed.
 
-And whether SQLite, which takes any value anywhere, holds numbers where it says so.
+And whether SQLite, which takes any value anywhere, holds what it says.
 """
 
 from __future__ import annotations
@@ -147,20 +147,48 @@ def _check_exact(
         )
 
 
-def check_sqlite(table: Any, columns: Sequence[str], fetch: Callable[[Any], Any]) -> None:
-    """Refuse text in columns of numbers: SQLite would count it as 0."""
-    types = table.schema()
-    numbers = [name for name in columns if types[name].is_numeric() or types[name].is_boolean()]
-    if not numbers:
-        return
-    is_text = {name: table[name].typeof().isin(["text", "blob"]).sum() for name in numbers}
-    (found,) = fetch(table.aggregate(**is_text)).to_pylist()
-    for name, rows in found.items():
-        if rows:
-            raise ValueError(
-                f"{name} must hold numbers, as its type {types[name]} says, got text in {rows:,} "
-                "rows; write numbers, or declare the column as text."
-            )
+def check_sqlite(
+    table: Any, columns: Sequence[str], numbers: Sequence[str], fetch: Callable[[Any], Any]
+) -> None:
+    """Refuse values of another kind than their column's: SQLite keeps any, and misreads them.
+
+    It counts text as 0, 0.7 among whole numbers as 0 and 2 among truths as true, and bytes and
+    numbers would be taken for the text that they look like. Columns in ``numbers`` may hold any.
+    """
+    types = {name: table[name].type() for name in columns}
+    counts = {}
+    for name, type in types.items():
+        kind = table[name].typeof()
+        rows = {one: kind == one for one in _OF_SQLITE}
+        if type.is_boolean():
+            rows["integer"] &= table[name].cast("int64").notin([0, 1])
+        counts |= {f"{one} {name}": chosen.sum() for one, chosen in rows.items()}
+    (found,) = fetch(table.aggregate(**counts)).to_pylist()
+    for name, type in types.items():
+        wanted, strange = _rule_of(type, is_number=name in numbers)
+        if wanted == "text" and not found[f"text {name}"]:
+            continue  # nothing but numbers, which are text of one form
+        for kind in strange:
+            if rows := found[f"{kind} {name}"]:
+                raise ValueError(
+                    f"{name} must hold {wanted}, as its type {type} says, got {_OF_SQLITE[kind]} "
+                    f"in {rows:,} rows; write {wanted}, or declare the column as what it holds."
+                )
+
+
+_OF_SQLITE = {"text": "text", "blob": "bytes", "real": "other numbers", "integer": "whole numbers"}
+"""What a value is by ``typeof`` of SQLite."""
+
+
+def _rule_of(type: Any, *, is_number: bool) -> tuple[str, tuple[str, ...]]:
+    """What a column of a type must hold, and which values of SQLite are something else."""
+    if type.is_boolean():
+        return "1 and 0", ("text", "blob", "real", "integer")
+    if type.is_integer() and not is_number:
+        return "whole numbers", ("text", "blob", "real")
+    if type.is_numeric():
+        return "numbers", ("text", "blob")
+    return ("text", ("blob", "real", "integer")) if type.is_string() else ("values", ())
 
 
 def _is_same(value: Any, told: str) -> bool:

@@ -108,7 +108,7 @@ class EngineTable:
                     f"{name} must hold single values, got a column of type {kind} in {self.name}."
                 )
         if self.engine == "sqlite":
-            check_sqlite(self.table, columns, self.fetch)
+            check_sqlite(self.table, columns, numbers, self.fetch)
 
     def check_files(self, columns: Sequence[str], numbers: Sequence[str] = ()) -> None:
         """Refuse files that lack a column, or hold something else in it than others."""
@@ -135,6 +135,8 @@ class EngineTable:
             with quiet():
                 if self.engine == "pyspark":  # by Arrow, without a detour through pandas
                     return self.backend.raw_sql(self.backend.compile(expression)).toArrow()
+                if self.engine == "sqlite":
+                    return _by_text(expression, self.backend)
                 return self.backend.to_pyarrow(expression)
         except Exception as error:
             raise _unreadable(self, error) from self._cause(error)
@@ -190,6 +192,17 @@ class EngineTable:
             typed = typed_codes(words).to_pylist() if len(words) <= _MOST_CODES else words
             self.decided[name] = dict(zip(words, typed, strict=True))
         return self.decided[name]
+
+
+def _by_text(expression: Any, backend: Any) -> Any:
+    """Rows whose whole numbers come as text: Ibis would make floats of them beside a missing one."""
+    whole = [name for name, type in expression.schema().items() if type.is_integer()]
+    words = expression.mutate(**{name: expression[name].cast("string") for name in whole})
+    found = backend.to_pyarrow(words)
+    for name in whole:
+        place = found.schema.get_field_index(name)
+        found = found.set_column(place, name, found[name].cast("int64"))
+    return found
 
 
 def is_for_engine(source: Any) -> bool:

@@ -163,6 +163,8 @@ def _is_value(source: EngineTable, column: Any, value: Any, grouped: bool) -> An
     if number is not None and not is_code and _holds_numbers(source, column):
         return number_of(column) == number  # 5 is also written 05 and 5.0
     name, kind = column.get_name(), column.type()
+    if source.engine == "sqlite" and kind.is_string():
+        column = column.concat("")  # else a column may say that a is A
     try:
         return column == _as_stored(value, kind, name)
     except (IbisError, TypeError) as error:
