@@ -195,7 +195,7 @@ class EngineTable:
 
 
 def _by_text(expression: Any, backend: Any) -> Any:
-    """Rows whose whole numbers come as text: Ibis would make floats of them beside a missing one."""
+    """Rows whose whole numbers come as text: beside missing ones Ibis would make floats of them."""
     whole = [name for name, type in expression.schema().items() if type.is_integer()]
     words = expression.mutate(**{name: expression[name].cast("string") for name in whole})
     found = backend.to_pyarrow(words)
