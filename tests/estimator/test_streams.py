@@ -178,7 +178,7 @@ def test_weights_are_numbers_in_any_form(tmp_path, form):
     for name, column in (("floats", weight), (form, forms[form])):
         frame.assign(w=column).to_parquet(tmp_path / f"{name}.parquet")
     if form in ("words", "dates"):
-        with pytest.raises(ValueError, match="sample_weight must be numbers, got (text|datetime)"):
+        with pytest.raises(ValueError, match=r"sample_weight must be numbers, got (text|datetime)"):
             opened(tmp_path / f"{form}.parquet", weight="w")
         return
     found, wanted = (opened(tmp_path / f"{one}.parquet", weight="w") for one in (form, "floats"))

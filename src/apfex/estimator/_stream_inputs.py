@@ -126,8 +126,8 @@ class FirstPass:
         self.summary = summary if self.summary is None else self.summary + summary
         self.cells.update(count_cells(frame[[*roles.sensitive, roles.label]]))
         if weight is not None:
-            sums = pd.Series(weight, frame.index).groupby(frame[roles.label], observed=True).sum()
-            self.label_weight.update(sums.to_dict())
+            sums: Any = pd.Series(weight, frame.index).groupby(frame[roles.label], observed=True)
+            self.label_weight.update(sums.sum().to_dict())
         self.sample.add(frame)
 
     def check_sizes(self) -> None:
