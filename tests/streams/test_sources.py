@@ -134,8 +134,9 @@ def test_whole_numbers_in_one_file_and_others_in_the_next_are_numbers(tmp_path):
     found = pd.concat([*stream.frames(["x"], 100)])
     assert found["x"].tolist() == [1.0, 2.0, 2.5, 7.0]
     pd.DataFrame({"x": [2**53 + 1]}).to_parquet(tmp_path / "d.parquet")
-    with pytest.raises(ValueError, match=r"d.parquet cannot be read: Integer value 900719925"):
+    with pytest.raises(ValueError, match=r"d.parquet .* 'x' has values that cannot be") as found:
         list(open_stream(tmp_path, tmp_path).frames(["x"], 100))
+    assert "9007199254740993" not in str(found.value)
 
 
 @pytest.mark.parametrize(("stored", "is_same"), [(5, True), (6, False)])

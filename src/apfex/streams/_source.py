@@ -202,8 +202,22 @@ def _with_partition(
         if one.name in known:
             arrays.append(pa.array([known[one.name]] * batch.num_rows).cast(one.type))
         else:
-            arrays.append(batch.column(one.name).cast(one.type))
+            arrays.append(_as_type(batch.column(one.name), one))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _as_type(column: pa.Array, wanted: pa.Field) -> pa.Array:
+    """A column as the type of all files; Arrow's own words of a failure show a value."""
+    import pyarrow as pa
+
+    try:
+        return column.cast(wanted.type)
+    except pa.ArrowInvalid:
+        raise ValueError(
+            f"column {wanted.name!r} has values that cannot be read as "
+            f"{kinds_in_words(wanted.type)[0]} ({wanted.type}), which it is in other files, without "
+            "a change; write all files with one type"
+        ) from None
 
 
 def _schema(fragment: Any) -> pa.Schema:
