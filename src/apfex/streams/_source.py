@@ -215,8 +215,8 @@ def _as_type(column: pa.Array, wanted: pa.Field) -> pa.Array:
     except pa.ArrowInvalid:
         raise ValueError(
             f"column {wanted.name!r} has values that cannot be read as "
-            f"{kinds_in_words(wanted.type)[0]} ({wanted.type}), which it is in other files, without "
-            "a change; write all files with one type"
+            f"{kinds_in_words(wanted.type)[0]} ({wanted.type}), which it is in other files, "
+            "without a change; write all files with one type"
         ) from None
 
 
