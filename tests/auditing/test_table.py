@@ -442,3 +442,24 @@ def test_nan_is_in_no_bin(tmp_path, form):
     )
     sizes = run.audit.groups.set_index("age")["count"].to_dict()
     assert sizes == {"30 and over": 200, "under 30": 100, "<missing>": 100}
+
+
+@pytest.mark.parametrize("form", ["pandas", "arrow", "parquet", "lazy", "nullable"])
+@pytest.mark.parametrize("bits", [32, 64])
+def test_a_score_that_is_the_threshold_is_decided_whatever_its_precision(tmp_path, form, bits):
+    """As ``scores >= 0.7`` of numpy, pandas and polars: 0.7 of 32 bits is below 0.7 of 64."""
+    scores = np.array([0.1, 0.3, 0.7, 0.9] * 50, f"float{bits}")
+    frame = pd.DataFrame({"p": scores, "sex": ["f", "f", "f", "m", "m"] * 40})
+    frame.to_parquet(tmp_path / "people.parquet")
+    source = {
+        "pandas": frame,
+        "arrow": pa.Table.from_pandas(frame),
+        "parquet": tmp_path / "people.parquet",
+        "lazy": pl.DataFrame(frame).lazy(),
+        "nullable": frame.astype({"p": f"Float{bits}"}),
+    }[form]
+    for threshold in (0.3, 0.7):
+        given = {"prediction": "p", "sensitive": "sex", "threshold": threshold, "criteria": "dp"}
+        wanted = (scores >= threshold).sum()
+        for found in (audit_table(source, **given), audit_file(source, **given).audit):
+            assert found.groups["numerator"].sum() == wanted
