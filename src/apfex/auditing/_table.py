@@ -75,7 +75,8 @@ def audit_table(
     weight : str, optional
         Column with weights of rows.
     threshold : float, optional
-        ``prediction`` holds scores; from this one on the favorable label is decided.
+        ``prediction`` holds scores; from this one on, in their precision, the favorable label is
+        decided.
     metrics : names, or mapping from name to function, optional
         As for :func:`audit`, if sums tell them: rates, "f1", "balanced_accuracy",
         "matthews_corrcoef", "brier", "calibration" and "log_loss".
@@ -83,7 +84,8 @@ def audit_table(
         Columns of control features, as for :func:`audit`.
     where : mapping, callable or expression of Ibis, optional
         Which rows: a mapping from a column to its value, or to several, as in ``{"month": 5}``; a
-        function of the table of Ibis that returns a condition; or the condition.
+        function of the table of Ibis that returns a condition; or the condition. NaN is a missing
+        value.
     criteria, tolerance, confidence, min_count, favorable_label
         As for :func:`audit`.
     name : str, optional
