@@ -463,3 +463,22 @@ def test_a_score_that_is_the_threshold_is_decided_whatever_its_precision(tmp_pat
         wanted = (scores >= threshold).sum()
         for found in (audit_table(source, **given), audit_file(source, **given).audit):
             assert found.groups["numerator"].sum() == wanted
+
+
+@pytest.mark.parametrize("by", [audit_table, audit_file])
+def test_a_file_that_is_replaced_between_two_queries_is_refused(tmp_path, monkeypatch, by):
+    """Counts would be of one file, thresholds of scores and the record of another."""
+    path = tmp_path / "people.parquet"
+    frame = pd.DataFrame({"y": [0, 1] * 200, "d": [0, 0, 1, 1] * 100, "sex": ["f", "m"] * 200})
+    frame.assign(p=np.linspace(0, 1, 400)).to_parquet(path)
+    tally = TableQuery.tally
+
+    def replaced(query):
+        found = tally(query)
+        frame.assign(y=1 - frame["y"], p=np.linspace(1, 0, 400)).to_parquet(tmp_path / "new")
+        (tmp_path / "new").replace(path)
+        return found
+
+    monkeypatch.setattr(TableQuery, "tally", replaced)
+    with pytest.raises(ValueError, match=r"people.parquet changed while it was read; read it"):
+        by(path, prediction="d", label="y", sensitive="sex", score="p")

@@ -20,6 +20,7 @@ from apfex.auditing._settings import AuditSettings
 from apfex.auditing._table_scores import TableScores, of_sums
 from apfex.auditing._tally import UNSCORED, Roles, TableQuery, Tally
 from apfex.engines import EngineTable, no_match, open_engine_table, where_of
+from apfex.files import unchanged
 from apfex.groups import Groups, make_groups
 from apfex.metrics import (
     Inputs,
@@ -120,7 +121,7 @@ def audit_table(
     if threshold is not None:
         require_finite(threshold=threshold)
     given = {"prediction": prediction, "label": label, "score": score, "weight": weight}
-    with closing(open_engine_table(table, name)) as opened:
+    with closing(open_engine_table(table, name)) as opened, unchanged(opened.local_files):
         roles = _roles(opened, {**given, "threshold": threshold}, sensitive, control)
         roles = replace(roles, moments=moments_of(measures, roles))
         chosen = where_of(opened, where, [*sensitive, *control])

@@ -77,6 +77,12 @@ class EngineTable:
         unclear = (name for names in self.alike for name in names)
         return tuple(dict.fromkeys([*self.table.columns, *unclear]))
 
+    @property
+    def local_files(self) -> tuple[str, ...]:
+        """Files of this machine that each query reads anew; databases keep their rows together."""
+        is_local = self.format in ("parquet", "csv") and not any(map(is_remote, self.files))
+        return self.files if is_local else ()
+
     @cached_property
     def engine(self) -> str:
         """Name of the backend, as "duckdb"."""
