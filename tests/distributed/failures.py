@@ -220,6 +220,27 @@ def fit_infinite(t: Trainer) -> None:
     fit_others(t, X=lambda X: X.assign(merit_1=X["merit_1"].mask(X.index == 3, np.inf)))
 
 
+def fit_stream(t: Trainer) -> None:
+    """Worker 1 is given another level in a row of a table that is read in chunks."""
+    data = make_biased(n=5_200, random_state=0)
+    table = data.X.assign(hired=data.y, **dict(data.sensitive))
+    if t.rank == 1:
+        table.loc[3, "town"] = "Dover" if table.loc[3, "town"] == "Corby" else "Corby"
+    clf = APFExClassifier(model="mlp", epochs=1, n_points=2, random_state=0)
+    with share_batches(dist.group.WORLD):
+        clf.fit(iter([table]), y="hired", sensitive_features=list(data.sensitive))
+
+
+def fit_stream_labels(t: Trainer) -> None:
+    """Worker 1 is given other labels in a table that is read in chunks."""
+    data = make_biased(n=5_200, random_state=0)
+    y = 1 - data.y if t.rank == 1 else data.y
+    clf = APFExClassifier(model="mlp", epochs=1, n_points=2, random_state=0)
+    with share_batches(dist.group.WORLD):
+        table = data.X.assign(hired=y, **dict(data.sensitive))
+        clf.fit(iter([table]), y="hired", sensitive_features=list(data.sensitive))
+
+
 def sharded_without_outputs(t: Trainer) -> None:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
@@ -289,6 +310,8 @@ FAILURES: dict[str, Callable[[Trainer], None]] = {
         fit_groups,
         fit_weights,
         fit_infinite,
+        fit_stream,
+        fit_stream_labels,
     )
 }
 OF_SHARDS: dict[str, Callable[[Trainer], None]] = {

@@ -29,6 +29,8 @@ EVERYWHERE = {
     "fit_labels": "y must be the same on all workers",
     "fit_groups": "sensitive_features must be the same on all workers",
     "fit_weights": "sample_weight must be the same on all workers",
+    "fit_stream": "other ones on worker 1 than on worker 0 in ['town'].",
+    "fit_stream_labels": "y must be the same on all workers",
     "too_many_micro_batches": "The number of micro-batches before a step must be the same",
 }
 """What every worker is told."""

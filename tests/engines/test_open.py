@@ -99,16 +99,44 @@ def test_a_dask_frame_is_told_what_to_do():
         open_engine_table(dask.from_pandas(FRAME, npartitions=2))
 
 
-@pytest.mark.parametrize("kind", ["INTEGER", "REAL", "BOOLEAN"])
-def test_text_among_the_numbers_of_sqlite_is_named(tmp_path, kind):
+STRANGE = {
+    "INTEGER": [("old", "whole numbers, .* got text in 1 rows"), (0.7, "got other numbers in 1")],
+    "REAL": [("old", "numbers, .* got text in 1 rows"), (b"old", "got bytes in 1")],
+    "BOOLEAN": [("old", "1 and 0, .* got text in 1 rows"), (2, "got whole numbers in 1")],
+    "TEXT": [(b"1", "text, .* got bytes in 1 rows")],
+    "": [(1, "text, .* got whole numbers in 1 rows")],
+}
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_values_of_another_kind_in_sqlite_are_named(tmp_path, kind):
+    own = {"TEXT": "1", "": "1"}.get(kind, 1)
+    for place, (value, said) in enumerate(STRANGE[kind]):
+        path = tmp_path / f"{place}.db"
+        with sqlite3.connect(path) as connection:
+            connection.execute(f'CREATE TABLE t ("how old" {kind}, g TEXT)')
+            rows = [(own, "a"), (value, "b"), (None, "c")]
+            connection.executemany("INSERT INTO t VALUES (?, ?)", rows)
+        connection.close()
+        opened = open_engine_table(path)
+        opened.check(["g"])
+        with pytest.raises(ValueError, match=f"how old must hold .*{said}"):
+            opened.check(["g", "how old"])
+        opened.close()
+
+
+def test_sqlite_tells_whole_numbers_and_words_apart_to_the_last_digit_and_letter(tmp_path):
+    large = [2**53, 2**53 + 1, None]
     with sqlite3.connect(tmp_path / "a.db") as connection:
-        connection.execute(f'CREATE TABLE t ("how old" {kind}, g TEXT)')
-        connection.executemany("INSERT INTO t VALUES (?, ?)", [(1, "a"), ("old", "b"), (None, "c")])
+        connection.execute("CREATE TABLE t (n INTEGER, g TEXT COLLATE NOCASE, w INTEGER)")
+        rows = zip(large, ["a", "A", "b"], [1, 1.5, 2], strict=True)
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
     connection.close()
     opened = open_engine_table(tmp_path / "a.db")
-    opened.check(["g"])
-    with pytest.raises(ValueError, match=r"how old must hold numbers, .*got text in 1 rows"):
-        opened.check(["g", "how old"])
+    opened.check(["n", "g", "w"], ["w"])
+    assert opened.fetch(opened.table.select("n"))["n"].to_pylist() == large
+    chosen = where_of(opened, {"g": "a"}).select("n")
+    assert opened.fetch(chosen)["n"].to_pylist() == [2**53]
     opened.close()
 
 
@@ -316,6 +344,10 @@ def test_whole_numbers_in_one_file_and_others_in_the_next_are_numbers(tmp_path):
     assert sorted(opened.fetch(opened.table)["g"].to_pylist()) == [1.0, 2.0, 2.5]
     opened = written(tmp_path, pa.table({"g": [2**53 + 1]}), pa.table({"g": [2.5]}))
     with pytest.raises(ValueError, match=r"g must hold whole numbers up to 2\^53 .* got 900719"):
+        opened.check(["g"])
+    single = pa.table({"g": pa.array([2.5], pa.float32())})
+    opened = written(tmp_path, pa.table({"g": [2**24, 2**24 + 1]}), single)
+    with pytest.raises(ValueError, match=r"g must hold whole numbers up to 2\^24 .* got 16777217"):
         opened.check(["g"])
 
 

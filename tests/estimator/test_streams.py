@@ -3,6 +3,7 @@
 # pyright: reportGeneralTypeIssues=false
 
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,8 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from apfex import APFExClassifier, load, make_biased
-from apfex.streams import StreamSettings
+from apfex.estimator._stream_inputs import OpenedStream
+from apfex.streams import StreamSettings, open_files
 
 N = 6_000
 SENSITIVE = ["sex", "origin"]
@@ -152,6 +154,37 @@ def test_weights_count_and_rows_of_weight_zero_are_not_there(tmp_path, table):
     ]
     pd.testing.assert_frame_equal(*(front.to_frame() for front in fronts))
     assert fronts[0][0].counts.squares is not None
+
+
+def opened(source, **roles):
+    """The rows of a stream after its first pass, as weights and groups with labels."""
+    given = (roles.get("y", "y"), "g", roles.get("weight"))
+    options = {"sensitive": None, "include_sensitive": False, "grouping": "intersectional"}
+    rows = OpenedStream.of(open_files(source), given, StreamSettings(), **options).rows
+    _, strata, weights = zip(*rows.read(), strict=True)
+    return np.concatenate(weights), np.concatenate(strata), rows.facts
+
+
+@pytest.mark.parametrize("form", ["decimals", "category", "words", "dates"])
+def test_weights_are_numbers_in_any_form(tmp_path, form):
+    weight = pd.Series([0.5, 1.5, 0.0] * 40)
+    forms = {
+        "decimals": weight.map(lambda one: Decimal(str(one))),
+        "category": weight.astype("category"),
+        "words": weight.astype(str),
+        "dates": pd.to_datetime(weight),
+    }
+    frame = pd.DataFrame({"g": ["a", "b"] * 60, "y": [0, 0, 1, 1] * 30, "x": np.arange(120)})
+    for name, column in (("floats", weight), (form, forms[form])):
+        frame.assign(w=column).to_parquet(tmp_path / f"{name}.parquet")
+    if form in ("words", "dates"):
+        with pytest.raises(ValueError, match=r"sample_weight must be numbers, got (text|datetime)"):
+            opened(tmp_path / f"{form}.parquet", weight="w")
+        return
+    found, wanted = (opened(tmp_path / f"{one}.parquet", weight="w") for one in (form, "floats"))
+    for ours, theirs in zip(found[:2], wanted[:2], strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_allclose(found[2].label_totals, wanted[2].label_totals)
 
 
 def test_columns_named_in_sensitive_need_no_argument(folder, table):

@@ -1,6 +1,7 @@
 """Tables read in parts: the same decisions as at once, from files that make one table."""
 
 import io
+import traceback
 
 import duckdb
 import numpy as np
@@ -446,3 +447,12 @@ def test_ctrl_c_leaves_what_was_there(run, tmp_path):
         run.predict_file(new_rows(), tmp_path / "out.csv", force=True, batch_size=16, progress=stop)
     assert (tmp_path / "out.csv").read_text() == "before"
     assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_an_error_of_numbers_that_other_files_cannot_hold_shows_none(tmp_path):
+    for place, number in enumerate([2**53 + 1, 2.5]):
+        pq.write_table(pa.table({"income": [number]}), tmp_path / f"{place}.parquet")
+    stream = open_stream(tmp_path)
+    with pytest.raises(RunError, match=r"0.parquet: income has values that cannot be read") as told:
+        list(stream.batches(10))
+    assert "9007199254740993" not in "".join(traceback.format_exception(told.value))

@@ -17,6 +17,7 @@ from apfex.auditing._summary import AuditSummary, about_strata
 from apfex.auditing._table import audit_table, audit_tallied, check_sums, moments_of
 from apfex.auditing._table_scores import TableScores
 from apfex.auditing._tally import Roles, TableQuery, Tally
+from apfex.auditing._thresholds import precise_threshold
 from apfex.auditing._verdicts import VERDICTS, Verdict, holm, verdict_of, worst_first
 
 __all__ = [

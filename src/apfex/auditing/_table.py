@@ -20,6 +20,7 @@ from apfex.auditing._settings import AuditSettings
 from apfex.auditing._table_scores import TableScores, of_sums
 from apfex.auditing._tally import UNSCORED, Roles, TableQuery, Tally
 from apfex.engines import EngineTable, no_match, open_engine_table, where_of
+from apfex.files import unchanged
 from apfex.groups import Groups, make_groups
 from apfex.metrics import (
     Inputs,
@@ -75,7 +76,8 @@ def audit_table(
     weight : str, optional
         Column with weights of rows.
     threshold : float, optional
-        ``prediction`` holds scores; from this one on the favorable label is decided.
+        ``prediction`` holds scores; from this one on, in their precision, the favorable label is
+        decided.
     metrics : names, or mapping from name to function, optional
         As for :func:`audit`, if sums tell them: rates, "f1", "balanced_accuracy",
         "matthews_corrcoef", "brier", "calibration" and "log_loss".
@@ -83,7 +85,8 @@ def audit_table(
         Columns of control features, as for :func:`audit`.
     where : mapping, callable or expression of Ibis, optional
         Which rows: a mapping from a column to its value, or to several, as in ``{"month": 5}``; a
-        function of the table of Ibis that returns a condition; or the condition.
+        function of the table of Ibis that returns a condition; or the condition. NaN is a missing
+        value.
     criteria, tolerance, confidence, min_count, favorable_label
         As for :func:`audit`.
     name : str, optional
@@ -118,7 +121,7 @@ def audit_table(
     if threshold is not None:
         require_finite(threshold=threshold)
     given = {"prediction": prediction, "label": label, "score": score, "weight": weight}
-    with closing(open_engine_table(table, name)) as opened:
+    with closing(open_engine_table(table, name)) as opened, unchanged(opened.local_files):
         roles = _roles(opened, {**given, "threshold": threshold}, sensitive, control)
         roles = replace(roles, moments=moments_of(measures, roles))
         chosen = where_of(opened, where, [*sensitive, *control])

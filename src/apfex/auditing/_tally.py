@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from apfex.auditing._settings import MOST_GROUPS
+from apfex.auditing._thresholds import precise_threshold
 from apfex.engines import EngineTable, exact_sum, literal, place_among
 from apfex.metrics import check_scale
 from apfex.rates import Repeats
@@ -171,10 +172,9 @@ class TableQuery:
         column, threshold = self.source.table[self.roles.prediction], self.roles.threshold
         if threshold is None:
             return {"prediction": column}
-        score = self.source.number(column)
-        return {
-            "prediction": self.source.lacks(score).ifelse(None, place_among(score, [threshold]))
-        }
+        score, kind = self.source.number(column), column.type()
+        cut = precise_threshold(threshold, 8 * kind.nbytes if kind.is_floating() else 64)
+        return {"prediction": self.source.lacks(score).ifelse(None, place_among(score, [cut]))}
 
     def _weighted(self, values: Any) -> Any:
         if self.roles.weight is None:

@@ -25,6 +25,21 @@ THRESHOLDS = (
 """Columns of the gaps over all thresholds."""
 
 
+def precise_threshold(threshold: float, bits: int) -> float:
+    """A threshold as scores of so many bits have it, as numpy compares them with it.
+
+    Examples
+    --------
+    >>> np.float32(0.7) >= 0.7, float(np.float32(0.7)) >= 0.7
+    (np.True_, False)
+    >>> float(np.float32(0.7)) >= precise_threshold(0.7, 32)
+    True
+    """
+    kind = {16: np.float16, 32: np.float32}.get(bits, np.float64)
+    with np.errstate(over="ignore"):  # beyond the largest of these numbers nobody decides
+        return float(kind(threshold))
+
+
 def threshold_gaps(grouped: Sequence[ScoreCounts], settings: AuditSettings) -> pd.DataFrame:
     """A row per threshold, criterion and grouping; no intervals (audit one threshold for those)."""
     frames = []

@@ -1,6 +1,6 @@
 """Whether a column is the same in all Parquet files: read as another type it would be changed.
 
-And whether SQLite, which takes any value anywhere, holds numbers where it says so.
+And whether SQLite, which takes any value anywhere, holds what it says.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _KINDS = {**dict.fromkeys(_WHOLE, "whole numbers"), "VARCHAR": "text", "BOOLEAN"
 _KINDS |= {"FLOAT": "numbers", "DOUBLE": "numbers", "DATE": "dates"}
 _NUMBERS = ("whole numbers", "numbers", "decimals")
 NOTHING = "no values"
-_EXACT = 2**53  # whole numbers beyond are not all floats
+_EXACT, _EXACT_SINGLE = 53, 24
+"""Bits of whole numbers beyond which they are not all floats, of double and of single precision."""
 _NO_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -63,9 +64,11 @@ def check_kinds(
         _check_alike(name, held)
         if len(set(held.values())) > 1:
             mixed.append(name)
+    doubles = {name for _, _, name, stored, *_ in rows if stored == "DOUBLE"}
     for name in mixed:
         whole = [file for file, own in kinds.items() if own[name] == "whole numbers"]
-        _check_exact(name, files_sql(whole), rows_of)
+        bits = _EXACT if name in doubles else _EXACT_SINGLE
+        _check_exact(name, files_sql(whole), bits, rows_of)
 
 
 def _check_alike(name: str, held: Mapping[str, str]) -> None:
@@ -122,34 +125,63 @@ def _check_partitions(
 
 
 def _check_exact(
-    name: str, from_files: str, rows_of: Callable[[str], list[tuple[Any, ...]]]
+    name: str, from_files: str, bits: int, rows_of: Callable[[str], list[tuple[Any, ...]]]
 ) -> None:
     """Refuse whole numbers that no float is equal to, where other files hold floats."""
     column = column_sql(name)
     ((most,),) = rows_of(
         f"SELECT max(abs({column}::HUGEINT)) FROM read_parquet({from_files}, union_by_name=true)"
     )
-    if most is not None and most > _EXACT:
+    if most is not None and most > 2**bits:
         raise ValueError(
-            f"{name} must hold whole numbers up to 2^53 where other files hold floats, got {most}; "
-            "write it as text in all files."
+            f"{name} must hold whole numbers up to 2^{bits} where other files hold floats of "
+            f"{32 if bits == _EXACT_SINGLE else 64} bits, got {most}; write it as text in all "
+            "files."
         )
 
 
-def check_sqlite(table: Any, columns: Sequence[str], fetch: Callable[[Any], Any]) -> None:
-    """Refuse text in columns of numbers: SQLite would count it as 0."""
-    types = table.schema()
-    numbers = [name for name in columns if types[name].is_numeric() or types[name].is_boolean()]
-    if not numbers:
-        return
-    is_text = {name: table[name].typeof().isin(["text", "blob"]).sum() for name in numbers}
-    (found,) = fetch(table.aggregate(**is_text)).to_pylist()
-    for name, rows in found.items():
-        if rows:
-            raise ValueError(
-                f"{name} must hold numbers, as its type {types[name]} says, got text in {rows:,} "
-                "rows; write numbers, or declare the column as text."
-            )
+def check_sqlite(
+    table: Any, columns: Sequence[str], numbers: Sequence[str], fetch: Callable[[Any], Any]
+) -> None:
+    """Refuse values of another kind than their column's: SQLite keeps any, and misreads them.
+
+    It counts text as 0, 0.7 among whole numbers as 0 and 2 among truths as true, and bytes and
+    numbers would be taken for the text that they look like. Columns in ``numbers`` may hold any.
+    """
+    types = {name: table[name].type() for name in columns}
+    counts = {}
+    for name, type in types.items():
+        kind = table[name].typeof()
+        rows = {one: kind == one for one in _OF_SQLITE}
+        if type.is_boolean():
+            rows["integer"] &= table[name].cast("int64").notin([0, 1])
+        counts |= {f"{one} {name}": chosen.sum() for one, chosen in rows.items()}
+    (found,) = fetch(table.aggregate(**counts)).to_pylist()
+    for name, type in types.items():
+        wanted, strange = _rule_of(type, is_number=name in numbers)
+        if wanted == "text" and not found[f"text {name}"]:
+            continue  # nothing but numbers, which are text of one form
+        for kind in strange:
+            if rows := found[f"{kind} {name}"]:
+                raise ValueError(
+                    f"{name} must hold {wanted}, as its type {type} says, got {_OF_SQLITE[kind]} "
+                    f"in {rows:,} rows; write {wanted}, or declare the column as what it holds."
+                )
+
+
+_OF_SQLITE = {"text": "text", "blob": "bytes", "real": "other numbers", "integer": "whole numbers"}
+"""What a value is by ``typeof`` of SQLite."""
+
+
+def _rule_of(type: Any, *, is_number: bool) -> tuple[str, tuple[str, ...]]:
+    """What a column of a type must hold, and which values of SQLite are something else."""
+    if type.is_boolean():
+        return "1 and 0", ("text", "blob", "real", "integer")
+    if type.is_integer() and not is_number:
+        return "whole numbers", ("text", "blob", "real")
+    if type.is_numeric():
+        return "numbers", ("text", "blob")
+    return ("text", ("blob", "real", "integer")) if type.is_string() else ("values", ())
 
 
 def _is_same(value: Any, told: str) -> bool:

@@ -80,6 +80,12 @@ class EngineTable:
         unclear = (name for names in self.alike for name in names)
         return tuple(dict.fromkeys([*self.table.columns, *unclear]))
 
+    @property
+    def local_files(self) -> tuple[str, ...]:
+        """Files of this machine that each query reads anew; databases keep their rows together."""
+        is_local = self.format in ("parquet", "csv") and not any(map(is_remote, self.files))
+        return self.files if is_local else ()
+
     @cached_property
     def engine(self) -> str:
         """Name of the backend, as "duckdb"."""
@@ -111,7 +117,7 @@ class EngineTable:
                     f"{name} must hold single values, got a column of type {kind} in {self.name}."
                 )
         if self.engine == "sqlite":
-            check_sqlite(self.table, columns, self.fetch)
+            check_sqlite(self.table, columns, numbers, self.fetch)
 
     def check_files(self, columns: Sequence[str], numbers: Sequence[str] = ()) -> None:
         """Refuse files that lack a column, or hold something else in it than others."""
@@ -130,7 +136,9 @@ class EngineTable:
 
         missing = column.isnull()
         if column.type().is_floating() and self.backend.has_operation(IsNan):
-            return missing | column.isnan()
+            # DuckDB takes a column of Parquet to have no NaN, as its extremes there leave NaN out;
+            # of exponentials, which are NaN where the numbers are, it knows none
+            return missing | (column.exp() if self.engine == "duckdb" else column).isnan()
         return missing
 
     def fetch(self, expression: Any) -> Any:
@@ -139,6 +147,8 @@ class EngineTable:
             with quiet():
                 if self.engine == "pyspark":  # by Arrow, without a detour through pandas
                     return self.backend.raw_sql(self.backend.compile(expression)).toArrow()
+                if self.engine == "sqlite":
+                    return _by_text(expression, self.backend)
                 return self.backend.to_pyarrow(expression)
         except Exception as error:
             raise _unreadable(self, error) from self._cause(error)
@@ -194,6 +204,17 @@ class EngineTable:
             typed = typed_codes(words, self.decimal).to_pylist() if few else words
             self.decided[name] = dict(zip(words, typed, strict=True))
         return self.decided[name]
+
+
+def _by_text(expression: Any, backend: Any) -> Any:
+    """Rows whose whole numbers come as text: beside missing ones Ibis would make floats of them."""
+    whole = [name for name, type in expression.schema().items() if type.is_integer()]
+    words = expression.mutate(**{name: expression[name].cast("string") for name in whole})
+    found = backend.to_pyarrow(words)
+    for name in whole:
+        place = found.schema.get_field_index(name)
+        found = found.set_column(place, name, found[name].cast("int64"))
+    return found
 
 
 def is_for_engine(source: Any) -> bool:

@@ -46,6 +46,7 @@ def where_of(source: EngineTable, where: Any, grouped: Collection[str] = ()) -> 
             "where must map columns to values, or be a condition of Ibis or a function that makes "
             f"one of the table, got {type(where).__name__}."
         )
+    condition = _without_nan(source, condition)
     try:
         chosen = table.filter(condition)
     except ibis.IbisError as error:
@@ -78,6 +79,27 @@ def _condition(source: EngineTable, where: Any) -> Any:
             f"where must compare text with text, got a condition that needs a number ({said}); "
             f"{every} in {source.name}, so make a number of it: t.{name}.cast('float64')."
         ) from error
+
+
+def _without_nan(source: EngineTable, condition: Any) -> Any:
+    """A condition in which NaN is a missing value: engines take it for the largest number."""
+    from ibis.expr.operations import Field, IsNan, IsNull
+
+    table = source.table.op()
+
+    def is_column(node: Any) -> bool:
+        is_own = isinstance(node, Field) and node.rel == table
+        return is_own and node.to_expr().type().is_floating()
+
+    def known(node: Any, parts: Any) -> Any:
+        if isinstance(node, IsNan) and is_column(node.arg):
+            return IsNull(parts["arg"])
+        if is_column(node):
+            column = node.to_expr()
+            return source.lacks(column).ifelse(None, column).op()
+        return node.__recreate__(parts) if parts else node
+
+    return condition.op().replace(known).to_expr()
 
 
 def _says_text(said: str, name: str) -> bool:
@@ -158,6 +180,8 @@ def _is_value(source: EngineTable, column: Any, value: Any, grouped: bool) -> An
     if number is not None and not is_code and _holds_numbers(source, column):
         return source.number(column) == number  # 5 is also written 05 and 5.0
     name, kind = column.get_name(), column.type()
+    if source.engine == "sqlite" and kind.is_string():
+        column = column.concat("")  # else a column may say that a is A
     try:
         return column == _as_stored(value, kind, name)
     except (IbisError, TypeError) as error:

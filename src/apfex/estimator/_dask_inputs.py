@@ -181,7 +181,6 @@ class _Read:
 
     def __call__(self, frame: Any) -> tuple[Any, np.ndarray, np.ndarray]:
         roles = self.reader.roles
-        if roles.weight is not None:
-            frame = frame[frame[roles.weight] > 0]
+        frame = self.reader.weighed(frame)
         strata = _strata_of(frame, self.reader)
         return frame[roles.features], strata, self.reader.weights(frame)

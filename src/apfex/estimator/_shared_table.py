@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from apfex.distributed import Workers, chosen_workers
-from apfex.front import Rows
+from apfex.front import Rows, StreamedRows
 from apfex.tables import read_table
 
 _WORDS = {
@@ -44,8 +44,13 @@ def read_alike(read: Callable[[], tuple[Any, Any, Any]]) -> tuple[Any, Any, Any]
 def _look_at(rows: Any) -> tuple[Mapping[str, int], dict[str, float]]:
     """Checksums of the columns, and what is known of the whole table, in numbers.
 
-    From streams every worker learns by itself: nothing is exchanged that could be wrong.
+    Of a stream all rows are counted by group and label, and those of its sample are looked at: it
+    is drawn by the places of rows, whatever chunks they come in.
     """
+    if isinstance(rows, StreamedRows):
+        columns, facts = _look_at(rows.sample)
+        own = _checksum(rows.facts.counts.tolist(), rows.facts.label_totals.round(6).tolist())
+        return columns, {**facts, "rows": rows.facts.n_rows, "labels": facts["labels"] + own}
     if not isinstance(rows, Rows):
         return {}, dict.fromkeys(_WORDS, 0.0)
     columns = {one.name: _checksum(*_values_of(one)) for one in read_table(rows.X).columns}

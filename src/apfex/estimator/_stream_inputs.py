@@ -25,6 +25,8 @@ _MOST_LEVELS = 2**16
 """Different values of a column of text beyond which they are not counted in memory."""
 _MOST_CELLS = 2**16
 """Combinations of label and sensitive values beyond which they are not counted in memory."""
+_NUMBERS = ("integer", "floating", "decimal", "boolean", "mixed-integer-float", "empty")
+"""What pandas calls values that may be weights."""
 _SAMPLE_ROWS, _SAMPLE_VALUES = 2**15, 2**19
 """Rows that are kept for bins and for ``model="auto"``, fewer of wide tables."""
 
@@ -112,17 +114,20 @@ class FirstPass:
 
     def _add(self, frame: Any) -> None:
         roles = self.roles
+        weight = None
         if roles.weight is not None:
-            frame = frame[self.weight.add(frame[roles.weight], roles.weight)]
+            weight = read_weights(frame, roles.weight)
+            self.weight.add(weight)
+            frame, weight = frame[weight > 0], weight[weight > 0]
         self.missing += int(frame[roles.label].isna().sum())
         if not len(frame) or self.missing:
             return  # an error at the end tells of missing labels, all of them
         summary = summarize(frame[roles.features])
         self.summary = summary if self.summary is None else self.summary + summary
         self.cells.update(count_cells(frame[[*roles.sensitive, roles.label]]))
-        if roles.weight is not None:
-            by_label = frame.groupby(roles.label, observed=True)[roles.weight].sum()
-            self.label_weight.update(by_label.to_dict())
+        if weight is not None:
+            sums: Any = pd.Series(weight, frame.index).groupby(frame[roles.label], observed=True)
+            self.label_weight.update(sums.sum().to_dict())
         self.sample.add(frame)
 
     def check_sizes(self) -> None:
@@ -221,8 +226,7 @@ class Reader:
         n = 0
         for frame in self.stream.frames(columns, self.chunk_rows):
             n += len(frame)
-            if self.roles.weight is not None:
-                frame = frame[frame[self.roles.weight] > 0]
+            frame = self.weighed(frame)
             if len(frame):
                 yield frame
         check_same_rows(n, self.n)
@@ -250,11 +254,17 @@ class Reader:
             return np.zeros(len(frame), dtype=np.int64)
         return _encode(crossing, frame[self.roles.sensitive], self.roles.attributes)
 
+    def weighed(self, frame: Any) -> Any:
+        """The rows whose weight is above zero."""
+        if self.roles.weight is None:
+            return frame
+        return frame[read_weights(frame, self.roles.weight) > 0]
+
     def weights(self, frame: Any) -> np.ndarray:
         """One on average over all rows."""
         if self.roles.weight is None:
             return np.ones(len(frame))
-        return frame[self.roles.weight].to_numpy(np.float64) / self.mean_weight
+        return read_weights(frame, self.roles.weight) / self.mean_weight
 
     def rows_of(self, frame: Any) -> Rows:
         """The rows of a frame, of the classes and groups of all rows."""
@@ -282,28 +292,33 @@ def _encode(crossing: Groups, frame: Any, attributes: Sequence[str]) -> np.ndarr
     return codes
 
 
+def read_weights(frame: Any, name: str) -> np.ndarray:
+    """The weights of some rows as floats, checked; decimals and categories of numbers are such."""
+    column = frame[name]
+    levels = column.cat.categories if isinstance(column.dtype, pd.CategoricalDtype) else column
+    kind = pd.api.types.infer_dtype(levels, skipna=True)
+    if kind not in _NUMBERS:
+        said = "text" if kind == "string" else f"{kind} values"
+        raise ValueError(f"sample_weight must be numbers, got {said} in column {name!r}.")
+    weight = column.to_numpy(np.float64)
+    if not (np.isfinite(weight).all() and (weight >= 0).all()):
+        raise ValueError(
+            f"sample_weight must be finite, non-negative and not all zero, got other values "
+            f"in column {name!r}."
+        )
+    return weight
+
+
 class _Weights:
     """Sum of the weights that are above zero, and how many there are."""
 
     def __init__(self) -> None:
         self.total, self.n = 0.0, 0
 
-    def add(self, column: Any, name: str) -> np.ndarray:
-        """Check some weights, and say which rows count."""
-        try:
-            weight = column.to_numpy(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"sample_weight must be numbers, got text in column {name!r}."
-            ) from error
-        if not (np.isfinite(weight).all() and (weight >= 0).all()):
-            raise ValueError(
-                f"sample_weight must be finite, non-negative and not all zero, got other values "
-                f"in column {name!r}."
-            )
+    def add(self, weight: np.ndarray) -> None:
+        """Take those of some more rows."""
         self.total += float(weight.sum())
         self.n += int((weight > 0).sum())
-        return weight > 0
 
     @property
     def mean(self) -> float:

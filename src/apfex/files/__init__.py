@@ -27,5 +27,6 @@ from apfex.files._kinds import kinds_in_words
 from apfex.files._nested import check_single, unusable_columns
 from apfex.files._packed import check_zip, unpacked_size
 from apfex.files._repeated_text import check_places, check_text, read_parquet_batches
+from apfex.files._unchanged import unchanged
 
 __all__: list[str] = []

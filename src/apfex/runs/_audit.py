@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from apfex.files import unchanged
 from apfex.markup import code_in_markdown, html_section, in_html, in_markdown
 from apfex.runs._agreement import check_audit
 from apfex.runs._audit_data import (
@@ -227,17 +228,19 @@ def audit_file(
     asked = AuditSettings(criteria, tolerance, confidence, min_count)
     if wants_engine(source, settings, measures):
         check_sums(measures)
-        with closing(open_for_engine(source, settings, encoding, sheet)) as engine:
+        opened = open_for_engine(source, settings, encoding, sheet)
+        with closing(opened) as engine, unchanged(engine.opened.local_files):
             counted = engine.read(settings, measures)
             data, identity = counted.shown, counted.identity
             _check_measures(measures, counted.data.y is not None, counted.scores is not None)
             asked = replace(asked, favorable_label=data.decided.positive)
             found = counted.audit(asked, notes, measures)
     else:
-        opened = open_table(source, encoding, sheet)
-        rows, strata, data = _read(opened, settings)
+        with unchanged([source] if isinstance(source, str | os.PathLike) else []):
+            table_read = open_table(source, encoding, sheet)
+            rows, strata, data = _read(table_read, settings)
+            identity = table_read.identity()
         _check_measures(measures, rows.y is not None, rows.score is not None)
-        identity = opened.identity()
         asked = replace(asked, favorable_label=data.decided.positive)
         found = audit_rows(rows, asked, notes, measures=measures, strata=strata)
     facts = {**identity, "rows": data.rows, "dropped": data.dropped}

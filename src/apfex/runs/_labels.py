@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -137,8 +137,12 @@ def read_decisions(
             f"{hint('threshold')} needs numbers, but {predicted.name} holds none.",
             found=predicted.name,
         )
+    from apfex.auditing import precise_threshold
+
     score = check_finite(predicted.to_numpy(np.float64), "prediction", str(predicted.name))
-    codes = np.where(np.isnan(score), MISSING, score >= threshold)
+    kind: Any = getattr(predicted.dtype, "numpy_dtype", predicted.dtype)
+    cut = precise_threshold(threshold, 8 * kind.itemsize if kind.kind == "f" else 64)
+    codes = np.where(np.isnan(score), MISSING, score >= cut)
     return *read_reached(columns, codes, positive, threshold, positive_prediction), score
 
 

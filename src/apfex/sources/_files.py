@@ -12,7 +12,7 @@ from apfex.files import check_apart
 from apfex.sources._errors import RunError
 from apfex.sources._tables import ENDINGS, format_of
 
-_WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
+_WHOLE = re.compile("0|-?[1-9][0-9]{0,17}")
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from apfex.files import first_line, kinds_in_words, with_common_decimal
+from apfex.files import kinds_in_words, with_common_decimal
 from apfex.plain import nearest, printable
 from apfex.sources._csv import told_as_run_errors
 from apfex.sources._errors import RunError
@@ -104,12 +104,13 @@ def to_schema(rows: pa.Table, schema: pa.Schema, file: str) -> pa.Table:
         column = rows[field.name]
         try:
             columns.append(column if column.type == field.type else column.cast(field.type))
-        except pa.ArrowInvalid as error:
-            raise RunError(
-                f"{file}: {printable(field.name)} cannot be read as "
-                f"{kinds_in_words(field.type)[0]}, which it is in other files: {first_line(error)}",
+        except pa.ArrowInvalid:
+            raise RunError(  # Arrow's own words show a value, which may be about people
+                f"{file}: {printable(field.name)} has values that cannot be read as "
+                f"{kinds_in_words(field.type)[0]}, which it is in other files, without a change; "
+                "write all files with one type.",
                 found=field.name,
-            ) from error
+            ) from None
     return pa.Table.from_arrays(columns, schema=schema)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from apfex.streams._records import full_disk
-from apfex.streams._source import Stream, open_dataset, without_dictionaries
+from apfex.streams._source import Stream, in_order, open_dataset, without_dictionaries
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +28,7 @@ def keep_batches(batches: Iterable[pa.RecordBatch], folder: Path, name: str) -> 
     try:
         for place, given in enumerate(batches):
             categories |= {one.name for one in given.schema if pa.types.is_dictionary(one.type)}
-            batch = given.cast(without_dictionaries(given.schema))
+            batch = in_order(given.cast(without_dictionaries(given.schema)), schema)
             if writer is None:
                 schema, writer = batch.schema, pa.ipc.new_file(str(path), batch.schema)
             if not batch.schema.equals(schema):

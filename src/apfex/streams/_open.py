@@ -12,6 +12,7 @@ from apfex.streams._once import keep_batches, keep_data_iter, keep_tuples
 from apfex.streams._source import (
     Stream,
     frame_of,
+    in_order,
     is_path,
     open_dataset,
     open_files,
@@ -117,6 +118,7 @@ def _open_function(source: Callable[[], Any], folder: Path) -> Stream:
     def read(columns: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         del rows
         for place, batch in enumerate(_batches_of(source())):
+            batch = in_order(batch, schema)
             found = without_dictionaries(batch.schema)
             if not found.equals(schema):
                 raise ValueError(

@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from apfex.arguments import check_path
 from apfex.files import (
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc"}
 _FORMATS[".ipc"] = "ipc"
-_WHOLE = re.compile(r"-?[0-9]{1,9}")
+_WHOLE = re.compile("0|-?[1-9][0-9]{0,8}")
+_NOTHING = "__HIVE_DEFAULT_PARTITION__"
 _BUFFER = 2**16
 """Bytes of a column that are read at a time, however long a row group is."""
 _HIDDEN = (".", "_")
@@ -47,6 +49,13 @@ def without_dictionaries(schema: pa.Schema) -> pa.Schema:
     types = [one.type.value_type if _is_category(one) else one.type for one in schema]
     types = [pa.large_string() if _is_text(one) else one for one in types]
     return pa.schema(list(zip(schema.names, types, strict=True)))
+
+
+def in_order(batch: pa.RecordBatch, schema: pa.Schema | None) -> pa.RecordBatch:
+    """A batch with its columns in the order of a schema, if it has those columns."""
+    if schema is None or sorted(batch.schema.names) != sorted(schema.names):
+        return batch
+    return batch.select(schema.names)
 
 
 def _categories(schema: pa.Schema) -> set[str]:
@@ -195,8 +204,22 @@ def _with_partition(
         if one.name in known:
             arrays.append(pa.array([known[one.name]] * batch.num_rows).cast(one.type))
         else:
-            arrays.append(batch.column(one.name).cast(one.type))
+            arrays.append(_as_type(batch.column(one.name), one))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _as_type(column: pa.Array, wanted: pa.Field) -> pa.Array:
+    """A column as the type of all files; Arrow's own words of a failure show a value."""
+    import pyarrow as pa
+
+    try:
+        return column.cast(wanted.type)
+    except pa.ArrowInvalid:
+        raise ValueError(
+            f"column {wanted.name!r} has values that cannot be read as "
+            f"{kinds_in_words(wanted.type)[0]} ({wanted.type}), which it is in other files, "
+            "without a change; write all files with one type"
+        ) from None
 
 
 def _schema(fragment: Any) -> pa.Schema:
@@ -289,9 +312,11 @@ def _base_of(path: Path) -> Path:
 
 
 def _partitions(paths: Sequence[Path], base: Path, stored: pa.Schema) -> Any:
-    """How folders named ``name=value`` are read: as pyarrow infers, or as files store the column.
+    """How folders named ``name=value`` are read: as files store the column, or by their names.
 
-    A type that differs from that of the files would be an error of pyarrow.
+    Those are whole numbers if all are written as Python writes them, and text otherwise: pyarrow
+    alone would take 01 and 1 for one value. A type that differs from that of the files would be an
+    error of pyarrow.
     """
     import pyarrow as pa
     import pyarrow.dataset as ds
@@ -302,12 +327,12 @@ def _partitions(paths: Sequence[Path], base: Path, stored: pa.Schema) -> Any:
             part.partition("=") for part in path.relative_to(base).parts[:-1]
         ):
             if sign:
-                values.setdefault(name, set()).add(value)
-    if not set(values) & set(stored.names):
-        return "hive"
+                values.setdefault(unquote(name), set()).add(unquote(value))
     fields = []
     for name, found in values.items():
-        type_ = pa.int32() if all(map(_WHOLE.fullmatch, found)) else pa.string()
+        found -= {_NOTHING}
+        is_whole = bool(found) and all(map(_WHOLE.fullmatch, found))
+        type_ = pa.int32() if is_whole else pa.string()
         if name in stored.names:
             type_ = without_dictionaries(pa.schema([stored.field(name)])).types[0]
         fields.append(pa.field(name, type_))
