@@ -17,8 +17,7 @@ from sklearn.utils.validation import (
 )
 
 from apfex.groups import Groups, make_groups
-from apfex.metrics import check_indexes
-from apfex.tables import TableEncoder, stratified_sample
+from apfex.tables import TableEncoder, check_indexes, stratified_sample
 
 
 @final
