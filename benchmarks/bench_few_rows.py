@@ -17,8 +17,8 @@ import numpy as np
 import xgboost
 from front import machine
 
+from apfex.boosters._few_rows import FewRows
 from apfex.models import Trees
-from apfex.models._few_rows import FewRows
 
 KINDS: dict[str, dict[str, Any]] = {
     "two classes, 160 trees of depth 3": {"trees": 160, "max_depth": 3},

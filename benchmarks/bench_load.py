@@ -25,7 +25,7 @@ from sklearn.linear_model import LogisticRegression
 
 import apfex
 from apfex import APFExClassifier, make_biased
-from apfex.models._few_rows import FewRows
+from apfex.boosters._few_rows import FewRows
 
 THREADS, PARTS = 8, 5
 KINDS: dict[str, dict[str, Any]] = {

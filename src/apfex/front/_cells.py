@@ -10,9 +10,9 @@ from typing import final
 import numpy as np
 import torch
 
+from apfex.chunks import JointTargets
 from apfex.front._cell_effects import CellLabels, pairs_that_matter
 from apfex.groups import Groups
-from apfex.models import JointTargets
 
 MOST_CELLS = 64
 """Up to so many cells models and rules know each of them."""

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from apfex.chunks import Chunk, ChunkedLearner, ChunkedRows, Part, out_of_fold
 from apfex.front._candidates import SearchResult, decisions_of
 from apfex.front._cells import CellGroupings
 from apfex.front._criteria import check_measurable_counts
@@ -28,18 +29,7 @@ from apfex.front._rows import TableEncoders, ValidationRows, fit_encoders_to_sum
 from apfex.front._settings import SearchSettings
 from apfex.front._spooled_rows import RowFacts, SpooledRows, StreamedRows
 from apfex.memory import free_memory, in_bytes, is_too_much
-from apfex.models import (
-    NOWHERE,
-    Checkpoint,
-    Chunk,
-    ChunkedLearner,
-    ChunkedRows,
-    JointModel,
-    OutOfFoldPredictions,
-    Part,
-    mix_learners,
-    out_of_fold,
-)
+from apfex.models import NOWHERE, Checkpoint, JointModel, OutOfFoldPredictions, mix_learners
 from apfex.rates import ConfusionCounts
 from apfex.rules import rule_scores, rules_at_rate
 from apfex.streams import StreamSettings

@@ -13,6 +13,7 @@ from typing import Any, final
 import numpy as np
 import torch
 
+from apfex.chunks import Chunk, DaskRows, DaskTreeLearner, JointTargets, PartitionRows
 from apfex.clusters import gather
 from apfex.front._candidates import SearchResult
 from apfex.front._cells import CellGroupings
@@ -21,15 +22,7 @@ from apfex.front._dealing import Dealer
 from apfex.front._rows import Encoder, fit_encoders_to_summary
 from apfex.front._settings import SearchSettings
 from apfex.front._spooled_rows import RowFacts, StreamedRows, check_same_rows
-from apfex.models import (
-    NOWHERE,
-    Checkpoint,
-    Chunk,
-    DaskRows,
-    DaskTreeLearner,
-    JointTargets,
-    PartitionRows,
-)
+from apfex.models import NOWHERE, Checkpoint
 from apfex.streams import StreamSettings
 
 EncodedStrata = tuple[Any, np.ndarray, np.ndarray]

@@ -13,15 +13,17 @@ import torch
 from sklearn.utils import _safe_indexing
 from torch import Tensor
 
+from apfex.chunks import (
+    ChunkedColumnsLearner,
+    ChunkedLearner,
+    ChunkedNetworkLearner,
+    ChunkedTreeLearner,
+)
 from apfex.front._cells import CellGroupings
 from apfex.front._encoded_rows import EncodedRows
 from apfex.groups import Groups, make_groups
 from apfex.metrics import accuracy, balanced_accuracy
 from apfex.models import (
-    ChunkedColumnsLearner,
-    ChunkedLearner,
-    ChunkedNetworkLearner,
-    ChunkedTreeLearner,
     ColumnsLearner,
     JointLearner,
     JointRows,

@@ -10,10 +10,10 @@ from typing import Any, final
 import numpy as np
 import torch
 
+from apfex.chunks import Chunk, JointTargets, Part
 from apfex.front._dealing import Dealer
 from apfex.front._rows import Encoder, Rows
 from apfex.groups import Groups, make_groups
-from apfex.models import Chunk, JointTargets, Part
 from apfex.streams import RecordFile, StreamSettings
 from apfex.tables import TableSummary
 

@@ -14,25 +14,19 @@ from apfex.models._checkpoint import (
     check_tensor,
     kept,
 )
-from apfex.models._chunked_learners import ChunkedColumnsLearner, ChunkedNetworkLearner
-from apfex.models._chunked_rows import (
-    Chunk,
-    ChunkedLearner,
-    ChunkedRows,
-    JointTargets,
-    Part,
-    out_of_fold,
-)
-from apfex.models._chunked_trees import ChunkedTreeLearner
-from apfex.models._dask_rows import DaskRows, PartitionRows
-from apfex.models._dask_trees import DaskTreeLearner
 from apfex.models._explorer import Explorer
 from apfex.models._groupings_model import GroupingsModel
 from apfex.models._joint_learners import (
+    DECAY_ROWS,
     ColumnsLearner,
+    Grown,
     JointTrees,
     TreeLearner,
+    at_least_loss,
+    groups_by_fold,
     network_learners,
+    paced,
+    with_column,
 )
 from apfex.models._joint_model import (
     ColumnsModel,
@@ -45,13 +39,20 @@ from apfex.models._joint_model import (
 )
 from apfex.models._label_columns import InitModel, LabelColumnsLearner, LabelColumnsModel
 from apfex.models._member_gradient import MemberGradient, MemberSchedule
+from apfex.models._member_losses import cross_entropy_gradient
 from apfex.models._modes import own_modes
 from apfex.models._rows import JointRows, TrainingRows
 from apfex.models._stacked_mlp import StackedMLP
 from apfex.models._stacked_modules import StackedModules
 from apfex.models._threads import beside, thread_count, use_threads
-from apfex.models._training import TrainingSettings, train_population
-from apfex.models._tree_arrays import TreeArrays
-from apfex.models._trees import Trees, TreeSettings, check_trees
+from apfex.models._training import TrainingSettings, cosine_rate, own_randomness, train_population
+from apfex.models._trees import (
+    Trees,
+    TreeSettings,
+    check_trees,
+    fit_booster,
+    objective_of,
+    plain_matrix,
+)
 
 __all__ = ["TrainingRows", "TreeSettings", "Trees", "boost_members"]

@@ -16,10 +16,15 @@ from torch import Tensor, nn
 from xgboost import Booster, DMatrix
 
 from apfex.arguments import require_kind, require_numbers, require_whole
-from apfex.models._few_rows import FewRows, few_rows_of
+from apfex.boosters import (
+    EnsembleArrays,
+    FewRows,
+    few_rows_of,
+    read_booster,
+    read_ensemble,
+    written_again,
+)
 from apfex.models._rows import TrainingRows
-from apfex.models._tree_arrays import EnsembleArrays, read_ensemble
-from apfex.models._tree_check import read_booster, written_again
 
 _T = TypeVar("_T")
 _U = TypeVar("_U")

@@ -8,8 +8,9 @@ from typing import Any, final
 
 import numpy as np
 
+from apfex.boosters import TreeArrays
 from apfex.extras import need_extra
-from apfex.models import TreeArrays, Trees
+from apfex.models import Trees
 
 OPSET, ML_OPSET, IR = 17, 5, 10
 """What onnxruntime reads from 1.20 on; trees need the latter two."""

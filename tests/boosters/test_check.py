@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 import xgboost
-from tests.models.test_tree_arrays import OBJECTIVES, X, grow
+from tests.boosters.test_arrays import OBJECTIVES, X, grow
 
 from apfex.models import Trees
 

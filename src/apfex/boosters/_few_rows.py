@@ -12,7 +12,7 @@ from typing import Any, final
 
 import numpy as np
 
-from apfex.models._tree_check import gbtree_of, ints, outputs_of, width_of
+from apfex.boosters._check import gbtree_of, ints, outputs_of, width_of
 from apfex.strict_json import read_strict_json
 
 _MOST_CODES, _MOST_NODES, _MOST_FEATURES = 2**20, 2**22, 2**13

@@ -10,15 +10,21 @@ import numpy as np
 import torch
 from torch import nn
 
-from apfex.models._adam import Adam
-from apfex.models._checkpoint import NOWHERE, Checkpoint, check_count
-from apfex.models._chunked_rows import Chunk, ChunkedLearner, ChunkedRows, JointTargets
-from apfex.models._joint_learners import DECAY_ROWS
-from apfex.models._joint_model import ColumnsModel
-from apfex.models._member_losses import cross_entropy_gradient
-from apfex.models._rows import TrainingRows
-from apfex.models._stacked_mlp import StackedMLP
-from apfex.models._training import TrainingSettings, cosine_rate, own_randomness
+from apfex.chunks._rows import Chunk, ChunkedLearner, ChunkedRows, JointTargets
+from apfex.models import (
+    DECAY_ROWS,
+    NOWHERE,
+    Adam,
+    Checkpoint,
+    ColumnsModel,
+    StackedMLP,
+    TrainingRows,
+    TrainingSettings,
+    check_count,
+    cosine_rate,
+    cross_entropy_gradient,
+    own_randomness,
+)
 
 _MOST_STEPS = 2**53
 _REPEATED = 4

@@ -9,12 +9,10 @@ from typing import Any, final
 import numpy as np
 from torch import nn
 
+from apfex.chunks._dask_rows import DaskRows, PartitionRows
+from apfex.chunks._tree_targets import TreeTarget, grow_targets, settings_for
 from apfex.clusters import with_all_workers
-from apfex.models._checkpoint import NOWHERE, Checkpoint
-from apfex.models._dask_rows import DaskRows, PartitionRows
-from apfex.models._joint_learners import Grown
-from apfex.models._tree_targets import TreeTarget, grow_targets, settings_for
-from apfex.models._trees import TreeSettings, objective_of
+from apfex.models import NOWHERE, Checkpoint, Grown, TreeSettings, objective_of
 
 
 @final

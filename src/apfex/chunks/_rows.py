@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from apfex.models._checkpoint import NOWHERE, Checkpoint
+from apfex.models import NOWHERE, Checkpoint
 
 Part = Literal["training", "rules", "validation"]
 """Rows to learn from; those of them by which rules are fitted; rows that measure."""

@@ -11,17 +11,18 @@ from typing import final
 import numpy as np
 from torch import nn
 
-from apfex.models._checkpoint import Checkpoint
-from apfex.models._chunked_rows import Chunk, JointTargets
-from apfex.models._joint_learners import (
+from apfex.chunks._rows import Chunk, JointTargets
+from apfex.models import (
+    Checkpoint,
     Grown,
     JointTrees,
+    Trees,
+    TreeSettings,
     at_least_loss,
     groups_by_fold,
     paced,
     with_column,
 )
-from apfex.models._trees import Trees, TreeSettings
 
 
 @final

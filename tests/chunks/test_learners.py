@@ -10,20 +10,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apfex.models import (
+from apfex.chunks import (
     Chunk,
     ChunkedColumnsLearner,
     ChunkedNetworkLearner,
     ChunkedTreeLearner,
-    JointRows,
     JointTargets,
-    TrainingSettings,
-    TreeLearner,
-    TreeSettings,
-    network_learners,
     out_of_fold,
 )
-from apfex.models._chunked_learners import batches, deal_batches
+from apfex.chunks._learners import batches, deal_batches
+from apfex.models import JointRows, TrainingSettings, TreeLearner, TreeSettings, network_learners
 
 CPU = torch.device("cpu")
 

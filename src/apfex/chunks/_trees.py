@@ -14,11 +14,9 @@ import xgboost
 from torch import nn
 from xgboost import DMatrix
 
-from apfex.models._checkpoint import NOWHERE, Checkpoint
-from apfex.models._chunked_rows import Chunk, ChunkedRows
-from apfex.models._joint_learners import Grown
-from apfex.models._tree_targets import TreeTarget, grow_targets, settings_for
-from apfex.models._trees import TreeSettings, fit_booster, plain_matrix
+from apfex.chunks._rows import Chunk, ChunkedRows
+from apfex.chunks._tree_targets import TreeTarget, grow_targets, settings_for
+from apfex.models import NOWHERE, Checkpoint, Grown, TreeSettings, fit_booster, plain_matrix
 
 _STOP_ROWS = 2**14
 """Most rows of a fold by whose loss the growing of trees is stopped."""

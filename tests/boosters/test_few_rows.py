@@ -10,9 +10,9 @@ import xgboost
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apfex.boosters._check import read_booster
+from apfex.boosters._few_rows import few_rows_of
 from apfex.models import Trees
-from apfex.models._few_rows import few_rows_of
-from apfex.models._tree_check import read_booster
 
 TYPES = ["q", "q", "c", "c"]
 TINY = float(np.float32(1e-42))

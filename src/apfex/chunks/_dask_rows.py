@@ -9,8 +9,8 @@ from typing import Any, final
 import numpy as np
 import torch
 
+from apfex.chunks._rows import Chunk, JointTargets, Part
 from apfex.clusters import gather
-from apfex.models._chunked_rows import Chunk, JointTargets, Part
 
 _AT_ONCE = 32
 """Partitions of which results come back at a time."""

@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from apfex.models._tree_check import gbtree_of, ints, outputs_of, read_booster, width_of
+from apfex.boosters._check import gbtree_of, ints, outputs_of, read_booster, width_of
 
 _PROBES = 8
 _CLOSE = 1e-3
