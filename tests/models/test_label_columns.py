@@ -11,7 +11,7 @@ from apfex.models import (
     LabelColumnsModel,
     TreeSettings,
 )
-from apfex.models._joint_learners import TreeLearner
+from apfex.models._joint_trees import TreeLearner
 
 
 def rows(k, c, n_models, n=200):

@@ -16,31 +16,23 @@ from apfex.models._checkpoint import (
 )
 from apfex.models._explorer import Explorer
 from apfex.models._groupings_model import GroupingsModel
-from apfex.models._joint_learners import (
-    DECAY_ROWS,
-    ColumnsLearner,
+from apfex.models._joint_learners import DECAY_ROWS, ColumnsLearner, network_learners
+from apfex.models._joint_model import ColumnsModel, JointModel
+from apfex.models._joint_trees import (
     Grown,
     JointTrees,
     TreeLearner,
     at_least_loss,
     groups_by_fold,
-    network_learners,
     paced,
     with_column,
-)
-from apfex.models._joint_model import (
-    ColumnsModel,
-    JointLearner,
-    JointModel,
-    OutOfFoldPredictions,
-    fit_joint_model,
-    mix_learners,
-    mixture_gain,
 )
 from apfex.models._label_columns import InitModel, LabelColumnsLearner, LabelColumnsModel
 from apfex.models._member_gradient import MemberGradient, MemberSchedule
 from apfex.models._member_losses import cross_entropy_gradient
+from apfex.models._mixture import JointLearner, fit_joint_model, mix_learners, mixture_gain
 from apfex.models._modes import own_modes
+from apfex.models._out_of_fold import OutOfFoldPredictions
 from apfex.models._rows import JointRows, TrainingRows
 from apfex.models._stacked_mlp import StackedMLP
 from apfex.models._stacked_modules import StackedModules

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from apfex.models._checkpoint import NOWHERE, Checkpoint
 from apfex.models._groupings_model import GroupingsModel
-from apfex.models._joint_learners import TreeLearner, log_groups_given_labels
 from apfex.models._joint_model import JointModel
+from apfex.models._joint_trees import TreeLearner, log_groups_given_labels
 from apfex.models._rows import JointRows
 from apfex.models._trees import Trees
 
