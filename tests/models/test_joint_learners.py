@@ -9,7 +9,7 @@ import xgboost
 from sklearn.metrics import log_loss
 from tests.models.rows import QUICK, make_joint_rows, torch_threads
 
-from apfex.models import JointTrees, TreeLearner, TreeSettings, _joint_learners
+from apfex.models import JointTrees, TreeLearner, TreeSettings, _joint_trees
 from apfex.models._trees import fit_booster
 
 SHAPES = [(2, 2), (1, 2), (4, 2), (2, 3), (3, 3)]
@@ -200,7 +200,7 @@ def test_growing_stops_where_the_loss_of_other_rows_does():
         return booster, losses
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_joint_learners, "fit_booster", count)
+        patch.setattr(_joint_trees, "fit_booster", count)
         models, _ = fit(replace(rows, targets=noise), patient)
     assert max(grown) < 30
     assert max(rounds_of(models, "label")) <= min(grown)

@@ -15,7 +15,7 @@ from apfex.models import (
     TrainingSettings,
     TreeLearner,
     TreeSettings,
-    _joint_model,
+    _mixture,
     fit_joint_model,
     mixture_gain,
     network_learners,
@@ -35,7 +35,7 @@ def make_rows(n=240, seed=0, crossed=False):
 def test_a_row_has_no_part_in_its_own_prediction(monkeypatch):
     # Of one learner only: the share between two learners is chosen by all rows. And without the
     # calibration, whose few figures come from rows of other folds, but by models that saw this one.
-    monkeypatch.setattr(_joint_model, "calibrate_out_of_fold", lambda joint, *_: (None, joint))
+    monkeypatch.setattr(_mixture, "calibrate_out_of_fold", lambda joint, *_: (None, joint))
     rows, learners = make_rows(), network_learners((), TrainingSettings(epochs=5))
     changed = rows.targets.clone()
     changed[7] = (rows.targets[7] + 1) % 4
