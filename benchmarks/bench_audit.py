@@ -5,7 +5,8 @@ groups, label, decision, weight, score) to ``build/bench_audit``, then lets each
 process of its own, in turns, and prints seconds and peak memory. The bare ``GROUP BY`` of DuckDB is
 what no audit can be faster than. Methods that hold rows in memory get as many as they can bear
 (``--memory-rows``, ``--fairlearn-rows``). Seconds are of the work, without imports.
-``--json FILE`` keeps the figures with the machine.
+``--json FILE`` keeps the figures with the machine. ``--form csv`` writes CSV in the place of
+Parquet, for the query of DuckDB with its own parser, polars and an audit of these files.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def main() -> None:
         "audit in memory": min(given.rows, given.memory_rows),
         "fairlearn": min(given.rows, given.fairlearn_rows),
     }
-    data = {rows: make(rows, given.folder) for rows in {*sizes.values()}}
+    if given.form == "csv":
+        sizes = dict.fromkeys(("duckdb", "audit_table", "polars"), given.rows)
+    data = {rows: make(rows, given.folder, given.form) for rows in {*sizes.values()}}
     found: dict[str, list[dict[str, float]]] = {name: [] for name in sizes}
     for turn in range(given.rounds):
         for name, rows in sizes.items():
@@ -64,6 +67,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "bench_audit")
+    parser.add_argument("--form", choices=["parquet", "csv"], default="parquet")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--note", default="")
     parser.add_argument("--method", help=argparse.SUPPRESS)
@@ -71,9 +75,9 @@ def options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def make(rows: int, folder: Path) -> str:
+def make(rows: int, folder: Path, form: str = "parquet") -> str:
     """A folder of so many rows, written once; the glob of its files."""
-    target = folder / f"rows-{rows}"
+    target = folder / (f"rows-{rows}" if form == "parquet" else f"rows-{rows}-{form}")
     if not (target / "done").exists():
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(parents=True)
@@ -91,10 +95,10 @@ def make(rows: int, folder: Path) -> str:
                         [1 + floor(6 * random())::INT % 6] AS age,
                     (random() < 0.4)::TINYINT AS y, (random() < 0.35)::TINYINT AS yhat,
                     0.5 + random() AS weight, random() AS score
-                FROM range({n})) TO '{target / f"part-{at:04}.parquet"}' (FORMAT parquet)"""
+                FROM range({n})) TO '{target / f"part-{at:04}.{form}"}' (FORMAT {form})"""
             )
         (target / "done").touch()
-    return str(target / "*.parquet")
+    return str(target / f"*.{form}")
 
 
 def in_child(name: str, data: str, threads: int) -> dict[str, float]:
@@ -122,7 +126,8 @@ def bare(weighted: bool) -> Callable[[str, int], Callable[[], Any]]:
         import duckdb
 
         sums = ", fsum(weight), fsum(weight * weight)" if weighted else ""
-        query = f"SELECT {', '.join(KEYS)}, count(*){sums} FROM read_parquet('{data}') GROUP BY ALL"
+        own = "read_csv('{}', all_varchar=true)" if data.endswith(".csv") else "read_parquet('{}')"
+        query = f"SELECT {', '.join(KEYS)}, count(*){sums} FROM {own.format(data)} GROUP BY ALL"
         con = duckdb.connect(config={"threads": threads})
         return lambda: con.execute(query).fetchall()
 
@@ -146,7 +151,8 @@ def by_polars(data: str, threads: int) -> Callable[[], Any]:
     os.environ["POLARS_MAX_THREADS"] = str(threads)
     import polars as pl
 
-    query = pl.scan_parquet(data).group_by(KEYS).agg(pl.len())
+    rows = pl.scan_csv(data) if data.endswith(".csv") else pl.scan_parquet(data)
+    query = rows.group_by(KEYS).agg(pl.len())
     return lambda: query.collect(engine="streaming")
 
 
