@@ -47,7 +47,7 @@ def main() -> None:
         "fairlearn": min(given.rows, given.fairlearn_rows),
     }
     if given.form == "csv":
-        sizes = dict.fromkeys(("duckdb", "audit_table", "polars"), given.rows)
+        sizes = {name: sizes[name] for name in ("duckdb", "audit_table", "polars")}
     data = {rows: make(rows, given.folder, given.form) for rows in {*sizes.values()}}
     found: dict[str, list[dict[str, float]]] = {name: [] for name in sizes}
     for turn in range(given.rounds):
