@@ -193,7 +193,7 @@ def test_a_step_does_not_know_the_order_of_rows(strategy):
 
 @cache
 def predictions(model: str, **changes: Callable) -> np.ndarray:
-    """Of all points of a small fit, to which something was done that must not matter."""
+    """All that points of a small fit say, to which something was done that must not matter."""
     given = {"X": DATA.X, "y": DATA.y, "people": DATA.sensitive, "fresh": FRESH.X}
     for name, change in changes.items():
         given[name] = change(given[name])
@@ -201,7 +201,11 @@ def predictions(model: str, **changes: Callable) -> np.ndarray:
         given["fresh"] = changes["X"](FRESH.X)
     small = {**QUICK, "model": model, "n_estimators": 5, "epochs": 2, "max_gap": 1.0}
     clf = APFExClassifier(**small).fit(given["X"], given["y"], sensitive_features=given["people"])
-    return np.stack([clf.at(k).predict_proba(given["fresh"]) for k in range(len(clf.front_))])
+    points = [clf.at(k) for k in range(len(clf.front_))]  # these share probabilities, not margins
+    found = [
+        (one.predict_proba(given["fresh"]), one.decision_function(given["fresh"])) for one in points
+    ]
+    return np.column_stack([np.column_stack(each) for each in found])
 
 
 def words(y: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@
 
 import warnings
 from decimal import Decimal
+from itertools import count
 
 import numpy as np
 import pandas as pd
@@ -330,6 +331,24 @@ def test_a_function_whose_reader_is_used_up_is_refused(table):
 
     with pytest.raises(ValueError, match="whenever it is read, got 6,000 rows at first and 0"):
         classifier().fit(reader, y="hired", sensitive_features=SENSITIVE)
+
+
+@pytest.mark.parametrize(
+    ("settings", "draw", "message"),
+    [
+        ({}, {"n": 5_500}, "with other labels or groups later; a function that draws rows"),
+        ({"bins": "tree"}, {"frac": 1.0}, "in another order later"),
+    ],
+)
+def test_a_function_that_draws_other_rows_is_refused(table, settings, draw, message):
+    """As many as before, of the same labels and groups."""
+    seeds = count()
+
+    def reader():
+        return iter([table.drop(columns="weight").sample(**draw, random_state=next(seeds))])
+
+    with pytest.raises(ValueError, match=f"whenever it is read, got rows {message}"):
+        classifier(**settings).fit(reader, y="hired", sensitive_features=SENSITIVE)
 
 
 def test_without_sensitive_features_there_is_one_plain_model(folder):

@@ -23,6 +23,7 @@ def first(content):
 
 
 OTHER = "front.json has other figures than run.json"
+WHOLE = "front.json is not the one that run.json tells of"
 FRONTS = {
     "a smaller error": ("front.json", lambda c: first(c).update(error=0.0), OTHER),
     "another choice": ("front.json", lambda c: c.update(chosen=int(not c["chosen"])), OTHER),
@@ -33,6 +34,12 @@ FRONTS = {
         lambda c: c["conclusion"].update(code="chosen"),
         OTHER,
     ),
+    "a good headline": (
+        "front.json",
+        lambda c: first(c)["summary"].update(headline="This model keeps the limit."),
+        WHOLE,
+    ),
+    "no caveats": ("front.json", lambda c: [p.update(caveats=[]) for p in c["points"]], WHOLE),
     "another record": ("run.json", lambda c: c["results"]["points"][0].update(error=0), OTHER),
     "a verdict": (
         "front.json",

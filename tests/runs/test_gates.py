@@ -142,6 +142,14 @@ def test_no_text_does_anything_but_read_or_be_refused(text):
         assert read_rule(text).text == text.strip()
 
 
+def test_attributes_of_a_grouping_are_named_in_any_order():
+    """A suggestion of the nearest word would name one attribute alone, where the gap is less."""
+    asked, told = read_rule("dp_gap[race x sex] > 0.1"), read_rule("dp_gap[sex x race] > 0.1")
+    pd.testing.assert_frame_equal(asked.rows(GAPS), told.rows(GAPS))
+    with pytest.raises(RunError, match="the grouping 'sex x town' is not audited"):
+        read_rule("dp_gap[sex x town] > 0.1").rows(GAPS)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

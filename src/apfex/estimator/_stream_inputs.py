@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
@@ -209,27 +210,40 @@ class Reader:
     mean_weight: float
     n: int
     chunk_rows: int
+    orders: set[int] = field(default_factory=set)
 
     def read(self) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
         """Inputs, ``group * c + label`` and weights of some rows at a time."""
-        for frame in self._frames(self.roles.columns):
+        for frame, strata in self._frames(self.roles.columns):
             X: Any = frame[self.roles.features]
             X = X if self.stream.has_names else X.to_numpy()
-            yield X, self.strata(frame), self.weights(frame)
+            yield X, strata, self.weights(frame)
 
     def read_strata(self) -> Iterator[np.ndarray]:
         """``group * c + label`` of the same rows; inputs are not read."""
-        return map(self.strata, self._frames(self.roles.known))
+        return (strata for _, strata in self._frames(self.roles.known))
 
-    def _frames(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Rows with weight; an error at the end where they are not those of the first pass."""
-        n = 0
+    def _frames(self, columns: Sequence[str]) -> Iterator[tuple[Any, np.ndarray]]:
+        """Rows with weight, and strata; an error at the end where they are not those of before."""
+        n, order, counts = 0, 0, np.zeros(self.facts.counts.size, dtype=np.int64)
         for frame in self.stream.frames(columns, self.chunk_rows):
             n += len(frame)
             frame = self.weighed(frame)
             if len(frame):
-                yield frame
+                strata = self.strata(frame)
+                order = zlib.crc32(strata.astype("<i8").tobytes(), order)
+                counts += np.bincount(strata, minlength=len(counts))
+                yield frame, strata
         check_same_rows(n, self.n)
+        self.orders.add(order)
+        same = (counts == self.facts.counts.ravel()).all()
+        if not same or len(self.orders) > 1:  # which rows measure is known by their places
+            what = "in another order" if same else "with other labels or groups"
+            raise ValueError(
+                f"X must give the same rows whenever it is read, got rows {what} later; a "
+                "function that draws rows needs a fixed seed, and one that asks a database must "
+                "sort them."
+            )
 
     def strata(self, frame: Any) -> np.ndarray:
         """``group * c + label``."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -39,6 +41,12 @@ def results_of(described: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def sha256_of(described: Mapping[str, Any]) -> str:
+    """Of all that a page shows, but for what tells of the run and where it is."""
+    shown = {name: part for name, part in described.items() if name not in ("run", "command")}
+    return hashlib.sha256(json.dumps(jsonable(shown), sort_keys=True).encode()).hexdigest()
+
+
 def check_front(described: Mapping[str, Any], record: Mapping[str, Any], folder: Path) -> None:
     """Refuse points whose figures are not those of the record, by which a run is signed."""
     own = jsonable(results_of(described))
@@ -50,6 +58,9 @@ def check_front(described: Mapping[str, Any], record: Mapping[str, Any], folder:
     )
     if not told or described["rows"] > record["data"]["test_rows"]:
         raise _disagree(folder, "front.json has other figures than run.json")
+    whole = record.get("front_sha256")  # runs of earlier versions have none
+    if whole is not None and whole != sha256_of(described):
+        raise _disagree(folder, "front.json is not the one that run.json tells of")
 
 
 def check_model(clf: APFExClassifier, record: Mapping[str, Any], folder: Path) -> None:

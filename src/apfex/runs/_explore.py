@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from apfex.clusters import is_dask_frame
 from apfex.distributed import chosen_workers
 from apfex.plain import jsonable, printable
-from apfex.runs._agreement import results_of
+from apfex.runs._agreement import results_of, sha256_of
 from apfex.runs._checkpoint import checkpoint_of
 from apfex.runs._conclusion import conclude
 from apfex.runs._data import RunData, SplitData, read_and_split
@@ -267,6 +267,7 @@ def _train_and_measure(
         "conclusion": conclusion,
         "caveats": caveats_of(described),
         "results": results_of(described),
+        "front_sha256": sha256_of(described),
     }
     described = with_run_id(described, record)
     run = Run(record, None, clf, described, measured.audits[clf.point_])

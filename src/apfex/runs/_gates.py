@@ -85,6 +85,9 @@ class GateRule:
             known = gaps[column].unique().tolist()
             if value is not None and value not in known and value.strip() in known:
                 value = value.strip()  # names may begin or end with blanks, and come first
+            if value is not None and value not in known:  # the order of attributes says nothing
+                same = [name for name in known if _attributes(name) == _attributes(value)]
+                value = same[0] if len(same) == 1 else value
             if value is not None and value not in known:
                 word = "criterion" if column == "criterion" else "grouping"
                 said = f"{hint('fail_on')} '{self.text}': the {word} '{value}' is not audited"
@@ -156,6 +159,10 @@ class Corrected:
     tolerance: float
     above: Mapping[tuple[int, float], bool]
     p_values: pd.Series
+
+
+def _attributes(grouping: str) -> list[str]:
+    return sorted(name.strip() for name in grouping.split(" x "))
 
 
 def _resting(row: Mapping[Any, Any]) -> str:
