@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -17,7 +17,7 @@ from apfex.estimator._inputs import (
 )
 from apfex.estimator._stream_roles import Roles, read_roles
 from apfex.front import RowFacts, Rows, StreamedRows, check_same_rows
-from apfex.groups import Groups, make_groups
+from apfex.groups import Groups, check_truths, make_groups
 from apfex.streams import RowSample, Stream, StreamSettings, count_cells, joined
 from apfex.tables import TableSummary, summarize
 
@@ -94,6 +94,7 @@ class FirstPass:
         self.roles, self.name = roles, name
         self.n = self.missing = 0
         self.cells: Counter[tuple[Any, ...]] = Counter()
+        self.levels: dict[str, dict[tuple[type, Any], Any]] = {}
         self.label_weight: Counter[Any] = Counter()
         self.summary: TableSummary | None = None
         self.weight = _Weights()
@@ -122,13 +123,26 @@ class FirstPass:
         self.missing += int(frame[roles.label].isna().sum())
         if not len(frame) or self.missing:
             return  # an error at the end tells of missing labels, all of them
+        for name in roles.crossed:
+            check_truths(name, frame[name], roles.argument_of(name))
         summary = summarize(frame[roles.features])
         self.summary = summary if self.summary is None else self.summary + summary
-        self.cells.update(count_cells(frame[[*roles.sensitive, roles.label]]))
+        self.add_cells(count_cells(frame[roles.crossed]))
         if weight is not None:
             sums: Any = pd.Series(weight, frame.index).groupby(frame[roles.label], observed=True)
             self.label_weight.update(sums.sum().to_dict())
         self.sample.add(frame)
+
+    def add_cells(self, cells: Mapping[tuple[Any, ...], int]) -> None:
+        """Count rows by their sensitive values and labels; True beside 1 would be one level."""
+        self.cells.update(cells)
+        for name, values in zip(self.roles.crossed, zip(*cells, strict=True), strict=False):
+            seen = self.levels.setdefault(name, {})
+            before = len(seen)
+            seen.update({(type(value), value): value for value in values})
+            if len(seen) > before:
+                known = pd.Series(list(seen.values()), dtype=object)
+                check_truths(name, known, self.roles.argument_of(name))
 
     def check_sizes(self) -> None:
         """Refuse more different values than memory is meant for."""
@@ -300,7 +314,7 @@ def read_weights(frame: Any, name: str) -> np.ndarray:
     if kind not in _NUMBERS:
         said = "text" if kind == "string" else f"{kind} values"
         raise ValueError(f"sample_weight must be numbers, got {said} in column {name!r}.")
-    weight = column.to_numpy(np.float64)
+    weight = column.to_numpy(np.float64, na_value=np.nan)
     if not (np.isfinite(weight).all() and (weight >= 0).all()):
         raise ValueError(
             f"sample_weight must be finite, non-negative and not all zero, got other values "
@@ -327,5 +341,11 @@ class _Weights:
 
 
 def column_of(values: Sequence[Any]) -> pd.Series:
-    """Values as the column that they come from would have them."""
-    return pd.Series(list(values), dtype=object).infer_objects()
+    """Values as the column that they come from would have them.
+
+    Whole numbers beside a missing one stay as they are: pandas would round them to floats.
+    """
+    column = pd.Series(list(values), dtype=object)
+    inferred = column.infer_objects()
+    is_rounded = inferred.dtype.kind == "f" and any(isinstance(value, int) for value in values)
+    return column if is_rounded else inferred
