@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from apfex.clusters import client_in_use, gather
-from apfex.estimator._stream_inputs import FirstPass, Reader, column_of
+from apfex.estimator._stream_inputs import FirstPass, Reader
 from apfex.estimator._stream_roles import Roles, read_roles
 from apfex.front import PartitionedRows, RowFacts, SearchSettings
-from apfex.streams import RowSample, Stream, StreamSettings
+from apfex.streams import RowSample, Stream, StreamSettings, column_of
 
 
 def settings_for_dask(settings: SearchSettings) -> SearchSettings:

@@ -18,7 +18,7 @@ from apfex.estimator._inputs import (
 from apfex.estimator._stream_roles import Roles, read_roles
 from apfex.front import RowFacts, Rows, StreamedRows, check_same_rows
 from apfex.groups import Groups, check_truths, make_groups
-from apfex.streams import RowSample, Stream, StreamSettings, count_cells, joined
+from apfex.streams import RowSample, Stream, StreamSettings, column_of, count_cells, joined
 from apfex.tables import TableSummary, summarize
 
 _MOST_LEVELS = 2**16
@@ -338,14 +338,3 @@ class _Weights:
     def mean(self) -> float:
         """Of the weights above zero."""
         return self.total / max(1, self.n)
-
-
-def column_of(values: Sequence[Any]) -> pd.Series:
-    """Values as the column that they come from would have them.
-
-    Whole numbers beside a missing one stay as they are: pandas would round them to floats.
-    """
-    column = pd.Series(list(values), dtype=object)
-    inferred = column.infer_objects()
-    is_rounded = inferred.dtype.kind == "f" and any(isinstance(value, int) for value in values)
-    return column if is_rounded else inferred

@@ -44,6 +44,11 @@ class CellTypes:
     columns : sequence of str
     decimal : str
 
+    Attributes
+    ----------
+    with_gaps : set of str
+        Columns of which some cells are missing; of text they are not looked for.
+
     Examples
     --------
     >>> import pyarrow as pa
@@ -60,12 +65,16 @@ class CellTypes:
         types = (pa.null(), pa.int64(), pa.bool_(), pa.float64())
         self._possible = {name: list(types) for name in columns}
         self._decimal = decimal
+        self.with_gaps: set[str] = set()
 
     def see(self, cells: pa.Table) -> None:
         """Rule out what the cells of one more part are not."""
         for name, possible in self._possible.items():
             if possible:
-                known = _without_missing(cells[name]).drop_null()
+                known = _without_missing(cells[name])
+                if known.null_count:
+                    self.with_gaps.add(name)
+                known = known.drop_null()
                 kept = [t for t in possible if _cast(known, t, self._decimal) is not None]
                 self._possible[name] = kept
 

@@ -65,13 +65,15 @@ def _find_schema(
 ) -> pa.Schema:
     """The type of each column in all files, which must agree in their columns and these types.
 
-    Whole numbers in one file and others in another are numbers; a column without any values in a
-    file is of every type there.
+    Whole numbers in one file and others in another are numbers, as are whole numbers of which some
+    are missing, but for codes, which stay whole; a column without any values in a file is of every
+    type there.
     """
     import pyarrow as pa
 
     first = dialects[0].columns
     types: dict[str, tuple[pa.DataType, Path]] = {}
+    with_gaps: set[str] = set()
     words: dict[str, dict[str, None]] = {name: {} for name in first if name in codes}
     for path, dialect in zip(paths, dialects, strict=True):
         if set(dialect.columns) != set(first):
@@ -90,6 +92,7 @@ def _find_schema(
                 if len(seen) <= _MOST_WORDS:
                     known = to_values(cells[name], None).unique().drop_null()
                     seen.update(dict.fromkeys(known.to_pylist()))
+        with_gaps |= own.with_gaps
         for field in own.schema():
             known, where = types.setdefault(field.name, (field.type, path))
             both = _common(known, field.type)
@@ -104,7 +107,17 @@ def _find_schema(
     for name, seen in words.items():
         if pa.types.is_string(typed_codes(seen, dialects[0].decimal).type):
             types[name] = (pa.string(), paths[0])
-    return pa.schema([(name, one) for name, (one, _) in types.items()])
+    return pa.schema(
+        [
+            (
+                name,
+                pa.float64()
+                if pa.types.is_integer(one) and name in with_gaps.difference(codes)
+                else one,
+            )
+            for name, (one, _) in types.items()
+        ]
+    )
 
 
 def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
-from apfex.files import with_storage
+from apfex.files import whole_with_gaps, with_storage
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,17 +76,8 @@ def frame_of(batch: pa.RecordBatch, categories: Collection[str] = ()) -> pd.Data
     own = {name: "category" for name in frame.columns if name in categories}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if name not in categories and column.null_count and pa.types.is_integer(column.type):
-            frame[name] = _nullable(column)
+            frame[name] = whole_with_gaps(column)
     return frame.astype(own) if own else frame
-
-
-def _nullable(column: pa.Array) -> Any:
-    """Whole numbers of which some are missing, as pandas keeps them whole."""
-    import pandas as pd
-
-    name = str(column.type).replace("uint", "UInt").replace("int", "Int")
-    dtype: Any = pd.api.types.pandas_dtype(name)
-    return dtype.__from_arrow__(column)
 
 
 def _is_whole(type: pa.DataType) -> bool:
