@@ -220,6 +220,29 @@ def fit_infinite(t: Trainer) -> None:
     fit_others(t, X=lambda X: X.assign(merit_1=X["merit_1"].mask(X.index == 3, np.inf)))
 
 
+def fit_trees(t: Trainer, **changes: Any) -> None:
+    """Worker 1 has another setting; trees are not shared, so that nothing else would tell."""
+    data = make_biased(n=120, random_state=0)
+    given = {
+        "model": "boosting",
+        "n_estimators": 2,
+        "n_points": 2,
+        "random_state": 0,
+        "max_gap": 0.5,
+    }
+    clf = APFExClassifier(**given | (changes if t.rank == 1 else {}))
+    with share_batches(dist.group.WORLD):
+        clf.fit(data.X, data.y, sensitive_features=data.sensitive)
+
+
+def fit_settings(t: Trainer) -> None:
+    fit_trees(t, max_gap=0.1, n_estimators=3, n_jobs=2)
+
+
+def fit_seed(t: Trainer) -> None:
+    fit_trees(t, random_state=1)
+
+
 def fit_stream(t: Trainer) -> None:
     """Worker 1 is given another level in a row of a table that is read in chunks."""
     data = make_biased(n=5_200, random_state=0)
@@ -310,6 +333,8 @@ FAILURES: dict[str, Callable[[Trainer], None]] = {
         fit_groups,
         fit_weights,
         fit_infinite,
+        fit_settings,
+        fit_seed,
         fit_stream,
         fit_stream_labels,
     )

@@ -29,6 +29,8 @@ EVERYWHERE = {
     "fit_labels": "y must be the same on all workers",
     "fit_groups": "sensitive_features must be the same on all workers",
     "fit_weights": "sample_weight must be the same on all workers",
+    "fit_settings": "max_gap and n_estimators must be the same on all workers",
+    "fit_seed": "random_state must be the same on all workers",
     "fit_stream": "other ones on worker 1 than on worker 0 in ['town'].",
     "fit_stream_labels": "y must be the same on all workers",
     "too_many_micro_batches": "The number of micro-batches before a step must be the same",
@@ -79,6 +81,7 @@ def test_a_worker_that_dies_does_not_leave_others_waiting(ranks):
         assert f"Worker {rank} of 3 gets no answer from another worker" in one["message"]
         assert "start all of them from the last checkpoint" in one["message"]
         assert "has had fewer batches" in one["message"]
+        assert "does not call fit (within share_batches all must" in one["message"]
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost.dask
+from dask import config
 from tests.clusters.jobs import first_to
 from xgboost.callback import TrainingCallback
 
@@ -181,6 +182,25 @@ def test_a_partition_with_another_schema_is_named(client, change, message):
     frame = frame.rename(columns={number: "score"})
     with pytest.raises((TypeError, ValueError), match=message):
         fitted(broken(frame, change))
+
+
+@pytest.mark.parametrize("within", [False, True], ids=["two partitions", "one partition"])
+@pytest.mark.parametrize(("column", "argument"), [("sex", "sensitive_features"), ("label", "y")])
+def test_truths_beside_ones_are_refused_and_not_merged(client, column, argument, within):
+    del client
+    frame = people()
+    ones = (frame[column] == frame.loc[0, column]).astype(int)
+    mixed = ones.astype(object)
+    mixed[300:302] = [True, False]
+    parts = mixed if within else ones
+
+    def change(part: pd.DataFrame) -> pd.DataFrame:
+        return part if within else part.assign(**{column: part[column] == 1})
+
+    message = f"{argument} must have levels that differ as text, got (True and 1|False and 0) in"
+    as_they_are = config.set({"dataframe.convert-string": False})  # else objects are text
+    with as_they_are, pytest.raises(ValueError, match=message):
+        fitted(broken(frame.assign(**{column: parts}), change))
 
 
 def test_columns_of_a_partition_may_stand_in_another_order(client):

@@ -8,7 +8,9 @@ from itertools import count
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 import torch
 from sklearn.base import clone
@@ -16,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 
 from apfex import APFExClassifier, load, make_biased
 from apfex.estimator._stream_inputs import OpenedStream
-from apfex.streams import StreamSettings, open_files
+from apfex.streams import StreamSettings, open_files, open_stream
 
 N = 6_000
 SENSITIVE = ["sex", "origin"]
@@ -394,3 +396,82 @@ def test_groups_that_there_is_no_memory_for_are_told(folder, monkeypatch):
     monkeypatch.setattr("apfex.front._chunked_search.is_too_much", lambda size: size > 10_000)
     with pytest.raises(ValueError, match=r"fewer groups than 4: what \d+ rules decide"):
         classifier().fit(folder, y="hired", sensitive_features=SENSITIVE)
+
+
+def rows_of(source, folder):
+    """Rows of a source with labels in y and groups in s."""
+    usual = {"sensitive": None, "include_sensitive": False, "grouping": "intersectional"}
+    stream = open_stream(source, folder, ["s"])
+    return OpenedStream.of(stream, ("y", "s", None), StreamSettings(), **usual).rows
+
+
+CHANGES = {
+    "another order": (lambda table, n: table.sample(frac=1, random_state=n), "other inputs"),
+    "other inputs": (
+        lambda table, n: table.assign(merit_1=table["merit_1"] + n),
+        "other inputs in rows 0 to 5,999",
+    ),
+    "other labels": (
+        lambda table, n: table.assign(hired=np.roll(table["hired"], n)),
+        "other labels or groups in rows 0 to 5,999",
+    ),
+    "other weights": (
+        lambda table, n: table.assign(weight=np.roll(table["weight"], n)),
+        "other weights in rows 0 to 5,999",
+    ),
+}
+"""What a function makes of a table when it is called for the n-th time, and what is said of it."""
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_function_whose_rows_change_is_refused(table, name):
+    change, found = CHANGES[name]
+    calls = []
+
+    def rows():
+        calls.append(None)
+        yield change(table, len(calls))
+
+    roles = {"y": "hired", "sensitive_features": SENSITIVE, "sample_weight": "weight"}
+    with pytest.raises(ValueError, match=f"the same rows in the same order.*{found}"):
+        classifier().fit(rows, **roles)
+
+
+def test_rows_beyond_the_sample_that_change_are_refused(tmp_path):
+    """A few labels among many rows, none of which is in the sample of the first pass."""
+    n, calls = 60_000, []
+    table = pd.DataFrame({"x": np.arange(n) / n, "y": np.arange(n) % 2, "s": np.arange(n) // 2 % 2})
+    unseen = np.setdiff1d(np.arange(n), rows_of(lambda: iter([table]), tmp_path).places)[:3]
+
+    def rows():
+        calls.append(None)
+        yield table.assign(y=table["y"].where(~table.index.isin(unseen) | (len(calls) < 3), 1))
+
+    with pytest.raises(ValueError, match="another number of rows of a label in a group"):
+        classifier().fit(rows, y="y", sensitive_features="s")
+
+
+BIG = 2**53
+CODES = {
+    "int64": (pa.int64(), [BIG, BIG + 1, None]),
+    "uint64": (pa.uint64(), [2**63 + 1, 2**63 + 2, None]),
+}
+
+
+@pytest.mark.parametrize("name", CODES)
+@pytest.mark.parametrize("form", ["parquet", "csv", "function"])
+def test_large_codes_beside_missing_ones_stay_apart(tmp_path, name, form):
+    kind, codes = CODES[name]
+    chunks = [
+        pa.table({"x": np.arange(60) / 60, "s": pa.array(own * 20, kind), "y": [0, 1] * 30})
+        for own in ([codes[0], codes[1], codes[0]], codes)  # in one chunk none is missing
+    ]
+    for place, chunk in enumerate(chunks):
+        pq.write_table(chunk, tmp_path / f"{place}.parquet")
+        chunk.to_pandas(integer_object_nulls=True).to_csv(tmp_path / f"{place}.csv", index=False)
+    stream = (lambda: iter(chunks)) if form == "function" else tmp_path / f"*.{form}"
+    rows = rows_of(stream, tmp_path)
+    assert rows.facts.groups.names == (f"s={codes[0]}", f"s={codes[1]}", "s=<missing>")
+    assert rows.facts.counts.sum(1).tolist() == [60, 40, 20]
+    strata = np.concatenate([strata for _, strata, _ in rows.read()])
+    assert np.bincount(strata // 2).tolist() == [60, 40, 20]

@@ -1,5 +1,6 @@
 """Codes such as 01 and 1 are two groups, whoever reads them and whichever rows are chosen."""
 
+import json
 import warnings
 from typing import Any
 
@@ -144,3 +145,28 @@ def test_models_and_new_rows_have_the_same_groups(tmp_path, stream):
     with pytest.raises(RunError, match=r"code must hold text, .* where '01' is a group, got num"):
         run.predict(frame)
     assert len(run.predict(frame.astype({"code": str}))) == 180
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["in memory", "in chunks"])
+def test_large_codes_beside_missing_ones_are_groups_of_their_own(tmp_path, stream):
+    """As floats, which pandas makes of whole numbers with gaps, both would be one number."""
+    codes = [2**53, 2**53 + 1, None]
+    x = np.random.default_rng(0).random(600)
+    columns: dict[str, Any] = {
+        "code": pd.array(codes * 200, dtype="Int64"),
+        "x": x,
+        "y": np.random.default_rng(1).integers(0, 2, 600),
+    }
+    path = tmp_path / "t.parquet"
+    pd.DataFrame(columns).to_parquet(path)
+    asked: dict[str, Any] = {
+        "label": "y",
+        "sensitive": "code",
+        "model": "linear",
+        "points": 2,
+        "max_gap": 1.0,
+    }
+    explore(path, **asked, stream=stream, out=tmp_path / "run")
+    found = json.loads((tmp_path / "run" / "run.json").read_text())["data"]["groups"]
+    assert found["levels"] == {"code": 3}
+    assert found["smallest_rows"] == 200

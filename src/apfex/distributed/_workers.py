@@ -201,8 +201,9 @@ class Workers:
             why = str(error).strip().splitlines()
             raise WorkerError(
                 f"Worker {self.rank} of {self.size} gets no answer from another worker, which has "
-                "stopped, is stuck, or has had fewer batches (all must have as many; an empty one "
-                "has no rows): see what that one says, mend it, and start all of them from "
+                "stopped, is stuck, has had fewer batches (all must have as many; an empty one has "
+                "no rows), or does not call fit (within share_batches all must; one that fits "
+                "alone leaves it): see what that one says, mend it, and start all of them from "
                 f"the last checkpoint. ({why[0] if why else type(error).__name__})"
             ) from error
 

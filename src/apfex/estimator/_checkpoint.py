@@ -42,7 +42,7 @@ def opened_checkpoint(given: Any, clf: APFExClassifier) -> Iterator[Checkpoint]:
     if team is not None and team.rank > 0:
         yield shared(None)
         return
-    with open_checkpoint(given, _settings_of(clf), spell=_spell) as opened:
+    with open_checkpoint(given, settings_of(clf), spell=_spell) as opened:
         try:
             yield shared(opened)
         except KeyboardInterrupt:
@@ -73,7 +73,7 @@ def seed_of(random_state: Any, checkpoint: Checkpoint) -> int:
     return known
 
 
-def _settings_of(clf: APFExClassifier) -> dict[str, Any]:
+def settings_of(clf: APFExClassifier) -> dict[str, Any]:
     """What decides which front comes out; what cannot be stored is known by its name."""
     given = clf.get_params(deep=False)
     packed = pack_arguments({n: v for n, v in given.items() if n not in _WITHOUT_EFFECT}, ())

@@ -20,7 +20,7 @@ from apfex.arguments import require_numbers, require_whole
 from apfex.auditing import Audit
 from apfex.clusters import is_dask_frame
 from apfex.estimator._audit import compare_decisions, read_audit_rows
-from apfex.estimator._checkpoint import opened_checkpoint, seed_of
+from apfex.estimator._checkpoint import opened_checkpoint, seed_of, settings_of
 from apfex.estimator._dask_inputs import OpenedFrame, settings_for_dask
 from apfex.estimator._inputs import (
     class_code,
@@ -39,7 +39,7 @@ from apfex.estimator._settings import (
     read_settings,
     settings_for_rows,
 )
-from apfex.estimator._shared_table import read_alike
+from apfex.estimator._shared_table import check_settings, read_alike
 from apfex.estimator._stream_inputs import OpenedStream
 from apfex.estimator._stream_roles import names_given, read_streaming
 from apfex.front import (
@@ -410,6 +410,7 @@ class APFExClassifier(ClassifierMixin, BaseEstimator):
             features = Features(self.n_features_in_, names, left_out)
             keeper = until_fitted.enter_context(opened_checkpoint(checkpoint, self))
             seed = seed_of(self.random_state, keeper)
+            check_settings(settings_of(self), self.streaming, seed)
             fitted = search(
                 rows,
                 settings,

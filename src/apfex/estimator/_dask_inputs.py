@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from apfex.clusters import client_in_use, gather
-from apfex.estimator._stream_inputs import FirstPass, Reader, column_of
+from apfex.estimator._stream_inputs import FirstPass, Reader
 from apfex.estimator._stream_roles import Roles, read_roles
 from apfex.front import PartitionedRows, RowFacts, SearchSettings
-from apfex.streams import RowSample, Stream, StreamSettings
+from apfex.streams import RowSample, Stream, StreamSettings, column_of
 
 
 def settings_for_dask(settings: SearchSettings) -> SearchSettings:
@@ -145,7 +145,7 @@ def _added(passes: Sequence[FirstPass], roles: Roles) -> FirstPass:
 def _add(together: FirstPass, one: FirstPass) -> None:
     together.n += one.n
     together.missing += one.missing
-    together.cells.update(one.cells)
+    together.add_cells(one.cells)
     together.label_weight.update(one.label_weight)
     together.weight.total += one.weight.total
     together.weight.n += one.weight.n
@@ -162,8 +162,7 @@ def _strata(one: FirstPass, facts: RowFacts, reader: Reader) -> np.ndarray:
     k, c = facts.shape
     if not one.cells:
         return np.zeros(k * c, dtype=np.int64)
-    names = [*reader.roles.sensitive, reader.roles.label]
-    columns = zip(names, zip(*one.cells, strict=True), strict=True)
+    columns = zip(reader.roles.crossed, zip(*one.cells, strict=True), strict=True)
     codes = _strata_of(pd.DataFrame({n: column_of(values) for n, values in columns}), reader)
     return np.bincount(codes, list(one.cells.values()), k * c).astype(np.int64)
 

@@ -1,9 +1,10 @@
-"""Several workers that fit together: each of them reads the whole table, which must be the same."""
+"""Several workers that fit together: table, settings and seed must be the same on each of them."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 
 from apfex.distributed import Workers, chosen_workers
 from apfex.front import Rows, StreamedRows
+from apfex.streams import StreamSettings
 from apfex.tables import read_table
 
 _WORDS = {
@@ -39,6 +41,37 @@ def read_alike(read: Callable[[], tuple[Any, Any, Any]]) -> tuple[Any, Any, Any]
         problem = error
     _check(team, facts, columns, team.call_roll("reading the table", facts, problem))
     return found
+
+
+def check_settings(
+    settings: Mapping[str, Any], streaming: StreamSettings | None, seed: int
+) -> None:
+    """Refuse on all workers a fit whose settings, or seed, one of them has otherwise.
+
+    Trees and rules are not shared: each worker would have a front of its own.
+
+    Parameters
+    ----------
+    settings : mapping from argument to what a checkpoint keeps of it
+        Devices may differ, and folders of ``streaming``.
+    streaming : StreamSettings or None
+    seed : int
+        What ``random_state`` has become.
+    """
+    team = chosen_workers()
+    if team is None:
+        return
+    sums = {name: _checksum(value) for name, value in settings.items() if name != "device"}
+    sums["streaming"] = _checksum(replace(streaming or StreamSettings(), folder=None))
+    sums["random_state"] = seed
+    told = team.call_roll("comparing settings", {"settings": _checksum(list(sums.items()))})
+    if bool((told != told[0]).any()):
+        raise ValueError(
+            f"{' and '.join(_differing(team, sums))} must be the same on all workers within "
+            "share_batches, as they fit one front together, got other values on some of them; give "
+            "all the same, and a whole number as random_state. A fit of one worker alone goes "
+            "outside of share_batches, or within share_batches(None)."
+        )
 
 
 def _look_at(rows: Any) -> tuple[Mapping[str, int], dict[str, float]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
@@ -17,9 +17,9 @@ from apfex.estimator._inputs import (
     groupings_of,
 )
 from apfex.estimator._stream_roles import Roles, read_roles
-from apfex.front import RowFacts, Rows, StreamedRows, check_same_rows
-from apfex.groups import Groups, make_groups
-from apfex.streams import RowSample, Stream, StreamSettings, count_cells, joined
+from apfex.front import RowFacts, Rows, StreamedRows, check_same_rows, other_rows
+from apfex.groups import Groups, check_truths, make_groups
+from apfex.streams import RowSample, Stream, StreamSettings, column_of, count_cells, joined
 from apfex.tables import TableSummary, summarize
 
 _MOST_LEVELS = 2**16
@@ -95,6 +95,7 @@ class FirstPass:
         self.roles, self.name = roles, name
         self.n = self.missing = 0
         self.cells: Counter[tuple[Any, ...]] = Counter()
+        self.levels: dict[str, dict[tuple[type, Any], Any]] = {}
         self.label_weight: Counter[Any] = Counter()
         self.summary: TableSummary | None = None
         self.weight = _Weights()
@@ -123,13 +124,26 @@ class FirstPass:
         self.missing += int(frame[roles.label].isna().sum())
         if not len(frame) or self.missing:
             return  # an error at the end tells of missing labels, all of them
+        for name in roles.crossed:
+            check_truths(name, frame[name], roles.argument_of(name))
         summary = summarize(frame[roles.features])
         self.summary = summary if self.summary is None else self.summary + summary
-        self.cells.update(count_cells(frame[[*roles.sensitive, roles.label]]))
+        self.add_cells(count_cells(frame[roles.crossed]))
         if weight is not None:
             sums: Any = pd.Series(weight, frame.index).groupby(frame[roles.label], observed=True)
             self.label_weight.update(sums.sum().to_dict())
         self.sample.add(frame)
+
+    def add_cells(self, cells: Mapping[tuple[Any, ...], int]) -> None:
+        """Count rows by their sensitive values and labels; True beside 1 would be one level."""
+        self.cells.update(cells)
+        for name, values in zip(self.roles.crossed, zip(*cells, strict=True), strict=False):
+            seen = self.levels.setdefault(name, {})
+            before = len(seen)
+            seen.update({(type(value), value): value for value in values})
+            if len(seen) > before:
+                known = pd.Series(list(seen.values()), dtype=object)
+                check_truths(name, known, self.roles.argument_of(name))
 
     def check_sizes(self) -> None:
         """Refuse more different values than memory is meant for."""
@@ -236,14 +250,10 @@ class Reader:
                 yield frame, strata
         check_same_rows(n, self.n)
         self.orders.add(order)
-        same = (counts == self.facts.counts.ravel()).all()
-        if not same or len(self.orders) > 1:  # which rows measure is known by their places
-            what = "in another order" if same else "with other labels or groups"
-            raise ValueError(
-                f"X must give the same rows whenever it is read, got rows {what} later; a "
-                "function that draws rows needs a fixed seed, and one that asks a database must "
-                "sort them."
-            )
+        if (counts != self.facts.counts.ravel()).any():
+            raise other_rows("another number of rows of a label in a group than at first")
+        if len(self.orders) > 1:  # which rows measure is known by their places
+            raise other_rows("rows in another order than before")
 
     def strata(self, frame: Any) -> np.ndarray:
         """``group * c + label``."""
@@ -314,7 +324,7 @@ def read_weights(frame: Any, name: str) -> np.ndarray:
     if kind not in _NUMBERS:
         said = "text" if kind == "string" else f"{kind} values"
         raise ValueError(f"sample_weight must be numbers, got {said} in column {name!r}.")
-    weight = column.to_numpy(np.float64)
+    weight = column.to_numpy(np.float64, na_value=np.nan)
     if not (np.isfinite(weight).all() and (weight >= 0).all()):
         raise ValueError(
             f"sample_weight must be finite, non-negative and not all zero, got other values "
@@ -338,8 +348,3 @@ class _Weights:
     def mean(self) -> float:
         """Of the weights above zero."""
         return self.total / max(1, self.n)
-
-
-def column_of(values: Sequence[Any]) -> pd.Series:
-    """Values as the column that they come from would have them."""
-    return pd.Series(list(values), dtype=object).infer_objects()

@@ -40,6 +40,15 @@ class Roles:
         return [*self.sensitive, self.label, *([] if self.weight is None else [self.weight])]
 
     @property
+    def crossed(self) -> list[str]:
+        """Sensitive columns and the label: rows are counted by these."""
+        return [*self.sensitive, self.label]
+
+    def argument_of(self, name: str) -> str:
+        """What ``fit`` calls one of these."""
+        return "y" if name == self.label else "sensitive_features"
+
+    @property
     def columns(self) -> list[str]:
         """All that must be read, once each."""
         return list(dict.fromkeys([*self.features, *self.known]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,3 +26,12 @@ def with_storage(rows: Rows) -> Rows:
             plain = rows.column(place).cast(one.type.storage_type)
             rows = rows.set_column(place, one.name, plain)
     return rows
+
+
+def whole_with_gaps(column: pa.Array | pa.ChunkedArray) -> Any:
+    """Whole numbers of which some are missing, as pandas keeps them whole and does not round."""
+    import pandas as pd
+
+    name = str(column.type).replace("uint", "UInt").replace("int", "Int")
+    dtype: Any = pd.api.types.pandas_dtype(name)
+    return dtype.__from_arrow__(column)

@@ -44,7 +44,7 @@ from apfex.front._search import (
     search_streamed_front,
 )
 from apfex.front._settings import SearchSettings
-from apfex.front._spooled_rows import RowFacts, StreamedRows, check_same_rows
+from apfex.front._spooled_rows import RowFacts, StreamedRows, check_same_rows, other_rows
 
 __all__ = [
     "Front",

@@ -20,6 +20,8 @@ from apfex.tables import TableSummary
 _CHUNK_BYTES = 2**22
 _BUFFER_BYTES = 2**24
 """Of inputs that are in memory at a time."""
+_KNOWN = ("inputs", "labels or groups", "weights")
+"""What is compared of rows that are read again."""
 
 
 @final
@@ -176,12 +178,14 @@ class SpooledRows:
         return total
 
     def _write(self, streamed: StreamedRows, encoder: Encoder) -> None:
-        c, n = self.shape[1], 0
+        c = self.shape[1]
         stands_for = self._dealer.training / np.maximum(self._dealer.rules, 1)
         dtype = self._files["training"].dtype
+        look = _SecondLook(streamed, encoder)
         for frame, strata, weight in streamed.read():
             records = np.empty(len(strata), dtype=dtype)
             records["x"], records["target"] = encoder.transform(frame), strata
+            look.compare(records["x"], strata, weight)
             measures, judges, records["fold"] = self._dealer.deal(strata)
             records["weight"] = weight
             self._files["training"].append(records[~measures])
@@ -190,18 +194,52 @@ class SpooledRows:
                 chosen = records[judges]
                 chosen["weight"] *= stands_for[strata[judges] // c, strata[judges] % c]
                 self._files["rules"].append(chosen)
-            n += len(records)
-        check_same_rows(n, streamed.facts.n_rows)
+        look.check_all()
+
+
+class _SecondLook:
+    """Rows that are read again, in which those of the sample must be what they were at first."""
+
+    def __init__(self, streamed: StreamedRows, encoder: Encoder) -> None:
+        self._streamed, self._encoder = streamed, encoder
+        self._start = 0
+
+    def compare(self, *found: np.ndarray) -> None:
+        """Take inputs, strata and weights of the next rows; refuse those that were others."""
+        start, stop = self._start, self._start + len(found[0])
+        self._start = stop
+        places = self._streamed.places
+        own = slice(*np.searchsorted(places, [start, stop]).tolist())
+        for name, known, values in zip(_KNOWN, self._known(own), found, strict=True):
+            if not np.array_equal(known, values[places[own] - start], equal_nan=True):
+                raise other_rows(f"other {name} in rows {start:,} to {stop - 1:,} than at first")
+
+    def _known(self, own: slice) -> Iterator[np.ndarray]:
+        """Inputs, strata and weights of a part of the sample."""
+        sample, n = self._streamed.sample, own.stop - own.start
+        n_inputs, c = self._encoder.n_inputs, self._streamed.facts.shape[1]
+        yield self._encoder.transform(sample.X[own]) if n else np.zeros((0, n_inputs))
+        yield (0 if sample.crossing is None else sample.crossing.codes[own] * c) + sample.y[own]
+        yield np.ones(n) if sample.sample_weight is None else sample.sample_weight[own]
+
+    def check_all(self) -> None:
+        """Refuse another number of rows."""
+        check_same_rows(self._start, self._streamed.facts.n_rows)
+
+
+def other_rows(got: str) -> ValueError:
+    """The error for a stream that was another when it was read again."""
+    return ValueError(
+        "X must give the same rows in the same order whenever it is read, got "
+        f"{got}; a function must return a new reader of the same rows each time, and files must "
+        "not change meanwhile. An iterator or reader itself in place of the function is read once."
+    )
 
 
 def check_same_rows(found: int, before: int) -> None:
     """Refuse a stream that was another when it was read again."""
     if found != before:
-        raise ValueError(
-            f"X must give the same rows whenever it is read, got {before:,} rows at first and "
-            f"{found:,} later; a function must return a new reader each time, and files must not "
-            "change meanwhile."
-        )
+        raise other_rows(f"{before:,} rows at first and {found:,} later")
 
 
 def _chunk_of(records: np.ndarray) -> Chunk:

@@ -23,7 +23,7 @@ from apfex.runs._dates import is_date
 from apfex.runs._labels import MISSING, read_outcomes
 from apfex.runs._settings import ExploreSettings
 from apfex.sources import RunError, Table, hint
-from apfex.streams import RowSample, Stream, StreamSettings, count_cells
+from apfex.streams import RowSample, Stream, StreamSettings, column_of, count_cells
 
 if TYPE_CHECKING:
     from apfex.groups import Groups
@@ -141,14 +141,12 @@ class PreparedStream:
     def _set_groups(
         self, known: Sequence[tuple[Any, ...]], cells: Mapping[Any, int], by_word: Mapping[Any, int]
     ) -> None:
-        import pandas as pd
-
         from apfex.groups import make_groups
 
         if not known:
             raise RunError(f"{self.name} has no row with a label.")
         columns = {
-            name: pd.Series([cell[place] for cell in known], dtype=object).infer_objects()
+            name: column_of([cell[place] for cell in known])
             for place, name in enumerate(self.sensitive)
         }
         groups: Groups = make_groups(columns)
@@ -198,7 +196,9 @@ def _frame(columns: Mapping[str, Any]) -> Any:
 
 
 def _read_weight(column: Any) -> np.ndarray:
-    values = column.to_numpy(np.float64) if is_numeric(column) else np.array([np.nan])
+    values = (
+        column.to_numpy(np.float64, na_value=np.nan) if is_numeric(column) else np.array([np.nan])
+    )
     if not (np.isfinite(values).all() and (values >= 0).all()):
         raise RunError(
             f"{hint('weight')} {column.name} must have a number of at least 0 in every row.",

@@ -21,6 +21,7 @@ from apfex.files import (
     first_line,
     frame_to_arrow,
     read_parquet_batches,
+    whole_with_gaps,
     with_storage,
 )
 from apfex.memory import free_memory, in_bytes, is_too_much
@@ -416,12 +417,26 @@ def to_pandas(table: pa.Table, text: Collection[str] = ()) -> pd.DataFrame:
         for field in table.schema
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
     ]
-    frame = table.to_pandas(categories=words, split_blocks=True, self_destruct=True)
+    rounded = [name for name in table.column_names if _would_be_rounded(table[name])]
+    whole = {name: whole_with_gaps(table[name]) for name in rounded}
+    frame = table.to_pandas(categories=words, split_blocks=True, self_destruct=True).assign(**whole)
     for name in text:
         if name not in words:
             values = frame[name]
             frame[name] = values.astype("str").where(values.notna())
     return frame
+
+
+def _would_be_rounded(column: pa.ChunkedArray) -> bool:
+    """Whether pandas would make other numbers of whole ones, as some are missing."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    pc: Any = compute
+    if not (pa.types.is_integer(column.type) and column.null_count < len(column)):
+        return False
+    ends = pc.min_max(column).as_py()
+    return column.null_count > 0 and max(-ends["min"], ends["max"]) > 2**53
 
 
 def _hash(rows: pa.Table) -> str:

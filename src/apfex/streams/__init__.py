@@ -2,7 +2,7 @@
 
 from apfex.streams._open import is_stream, open_stream
 from apfex.streams._records import RecordFile, full_disk
-from apfex.streams._samples import RowSample, count_cells, joined
+from apfex.streams._samples import RowSample, column_of, count_cells, joined
 from apfex.streams._settings import StreamSettings
 from apfex.streams._source import Stream, open_files, paths_of
 from apfex.streams._spool import spool_folder

@@ -66,7 +66,8 @@ def _find_schema(
     """The type of each column in all files, which must agree in their columns and these types.
 
     Whole numbers in one file and others in another are numbers, as are whole numbers of which some
-    are missing; a column without any values in a file is of every type there.
+    are missing, but for codes, which stay whole; a column without any values in a file is of every
+    type there.
     """
     import pyarrow as pa
 
@@ -108,7 +109,12 @@ def _find_schema(
             types[name] = (pa.string(), paths[0])
     return pa.schema(
         [
-            (name, pa.float64() if pa.types.is_integer(one) and name in with_gaps else one)
+            (
+                name,
+                pa.float64()
+                if pa.types.is_integer(one) and name in with_gaps.difference(codes)
+                else one,
+            )
             for name, (one, _) in types.items()
         ]
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any, final
 
 import numpy as np
@@ -97,3 +98,16 @@ def count_cells(frame: Any) -> Mapping[tuple[Any, ...], int]:
         tuple(column[place] for column, place in zip(values, cell, strict=True)): int(count)
         for cell, count in zip(cells.tolist(), counts, strict=True)
     }
+
+
+def column_of(values: Sequence[Any]) -> Any:
+    """Values as the column that they come from would have them.
+
+    Whole numbers beside a missing one stay as they are: pandas would round them to floats.
+    """
+    import pandas as pd
+
+    column = pd.Series(list(values), dtype=object)
+    inferred = column.infer_objects()
+    is_rounded = inferred.dtype.kind == "f" and any(isinstance(value, Integral) for value in values)
+    return column if is_rounded else inferred

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, final
 
-from apfex.files import with_storage
+from apfex.files import whole_with_gaps, with_storage
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +60,8 @@ class Stream:
 def frame_of(batch: pa.RecordBatch, categories: Collection[str] = ()) -> pd.DataFrame:
     """A record batch as a pandas frame; text becomes categories, which is quick and small.
 
-    So do the columns named, whatever they hold: categories of numbers are no quantities.
+    So do the columns named, whatever they hold: categories of numbers are no quantities. Whole
+    numbers of which some are missing stay whole: as floats those beyond 2^53 would become others.
     """
     import pyarrow as pa
 
@@ -73,6 +74,9 @@ def frame_of(batch: pa.RecordBatch, categories: Collection[str] = ()) -> pd.Data
         strings_to_categorical=True, split_blocks=True
     )
     own = {name: "category" for name in frame.columns if name in categories}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if name not in categories and column.null_count and pa.types.is_integer(column.type):
+            frame[name] = whole_with_gaps(column)
     return frame.astype(own) if own else frame
 
 
