@@ -158,12 +158,12 @@ class TableQuery:
         keys: dict[Any, Any] = {}
         for role in which:
             for name in getattr(roles, role):
-                keys[role, name] = table[name]
-                if name in roles.bins:
-                    number = self.source.number(table[name])
-                    keys[role, name] = self.source.lacks(number).ifelse(
-                        None, place_among(number, roles.bins[name])
-                    )
+                if name not in roles.bins:
+                    keys[role, name] = self.source.key(name)
+                    continue
+                number, bits = self.source.number(table[name]), self.source.bits(name)
+                cuts = [precise_threshold(cut, bits) for cut in roles.bins[name]]
+                keys[role, name] = self.source.lacks(number).ifelse(None, place_among(number, cuts))
         if roles.label is not None:
             keys["label"] = table[roles.label]
         return keys
@@ -172,8 +172,8 @@ class TableQuery:
         column, threshold = self.source.table[self.roles.prediction], self.roles.threshold
         if threshold is None:
             return {"prediction": column}
-        score, kind = self.source.number(column), column.type()
-        cut = precise_threshold(threshold, 8 * kind.nbytes if kind.is_floating() else 64)
+        score = self.source.number(column)
+        cut = precise_threshold(threshold, self.source.bits(self.roles.prediction))
         return {"prediction": self.source.lacks(score).ifelse(None, place_among(score, [cut]))}
 
     def _weighted(self, values: Any) -> Any:
