@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from apfex.plain import printable
-from apfex.tables import check_indexes, in_memory, unmasked
+from apfex.tables import check_indexes, in_memory, inferred, unmasked
 
 MISSING = "<missing>"
 """How a missing value is shown; it is a level of its own."""
@@ -95,7 +95,7 @@ def _column(values: Any, argument: str) -> pd.Series:
             raise ValueError(
                 f"{argument} must have one value per row in each column, got shape {values.shape}."
             )
-        values = pd.Series(values).infer_objects()
+        values = inferred(pd.Series(values))
     if values.dtype == np.float16:  # pandas has no index of these
         values = values.astype(np.float32)
     values = _in_utc(values)

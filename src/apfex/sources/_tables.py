@@ -28,6 +28,7 @@ from apfex.plain import nearest, printable
 from apfex.sources._csv import read_csv, read_dialect
 from apfex.sources._errors import RunError, hint, path_of, unknown
 from apfex.sources._excel import read_sheet
+from apfex.tables import inferred
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,9 +113,11 @@ class Table:
     ) -> Any:
         """A pandas frame of some columns, or of all; those in ``text`` as text whatever they hold.
 
-        Those in ``codes`` are text where CSV spells one number in two ways, as 01 and 1. Rows are
-        numbered from 0.
+        Those in ``codes`` are text where CSV spells one number in two ways, as 01 and 1, and keep
+        whole numbers beside missing ones. Rows are numbered from 0.
         """
+        import pyarrow as pa
+
         wanted = list(self.columns if columns is None else columns)
         if not self.dialect:
             try:
@@ -123,7 +126,11 @@ class Table:
                 raise RunError(str(error)) from error
         rows = self._read(wanted, text, codes)
         with _reading(self.path or self.name):
-            return to_pandas(rows, text)
+            frame = to_pandas(rows, text)
+            for name in codes:
+                if pa.types.is_integer(rows[name].type) and rows[name].null_count:
+                    frame[name] = inferred(rows[name].to_pandas(integer_object_nulls=True))
+            return frame
 
     def read_arrow(self, codes: Collection[str] = ()) -> pa.Table:
         """All columns with their types; ``codes`` as for :meth:`read`."""
