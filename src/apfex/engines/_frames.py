@@ -108,7 +108,8 @@ def _is_dataset(source: Any) -> bool:
 def _of_stream(source: Any) -> FrameTable:
     """A dataset is read as often as it takes; what may give its rows but once is kept by DuckDB.
 
-    That is on disk where memory does not hold it.
+    That is on disk where memory does not hold it; also a dataset with floats of 16 bits, which
+    have to be made others first.
     """
     import pyarrow as pa
 
@@ -116,12 +117,12 @@ def _of_stream(source: Any) -> FrameTable:
 
     backend, close = connect_duckdb()
     try:
-        if _is_dataset(source):
-            schema, half = _without_half(source.schema)
-            backend.con.register(_GIVEN, source.replace_schema(schema) if half else source)
+        if _is_dataset(source) and not _without_half(source.schema)[1]:
+            backend.con.register(_GIVEN, source)
             found = backend.table(_GIVEN)
-            return FrameTable("the table", found, backend, close, tuple(schema.names), half)
-        reader = pa.RecordBatchReader.from_stream(source)
+            return FrameTable("the table", found, backend, close, tuple(source.schema.names))
+        stream = source.scanner().to_reader() if _is_dataset(source) else source
+        reader = pa.RecordBatchReader.from_stream(stream)
         schema, half = _without_half(reader.schema)
         backend.con.register(_GIVEN, reader.cast(schema) if half else reader)
         backend.con.execute(f"CREATE TEMP TABLE {_KEPT} AS FROM {_GIVEN}")

@@ -143,12 +143,10 @@ class EngineTable:
         kind = self.table[name].type()
         if not kind.is_floating():
             return 64
-        if name in self.half or (self.format == "parquet" and kind.nbytes == 4 and self._half(name)):
+        may_be_half = self.format == "parquet" and kind.nbytes == 4
+        if name in self.half or (may_be_half and is_half(name, self.files, self.rows_of)):
             return 16
         return 8 * int(kind.nbytes)
-
-    def _half(self, name: str) -> bool:
-        return is_half(name, self.files, self.rows_of)
 
     def key(self, name: str) -> Any:
         """A column as rows are told apart by it; times in SQLite are the text that stands there.
@@ -429,8 +427,8 @@ def _unreadable(opened: EngineTable, error: Exception) -> Exception:
         )
     if "Internal Arrow Type e" in str(error):
         return ValueError(
-            f"{opened.name} has a column of floats of 16 bits, which {opened.engine} does not read; "
-            "make floats of 32 bits of it."
+            f"{opened.name} has a column of floats of 16 bits, which {opened.engine} does not "
+            "read; make floats of 32 bits of it."
         )
     fault = None if opened.csv is None else opened.csv.fault(error)
     if fault is not None:

@@ -75,7 +75,8 @@ def check_groups(groups: Groups) -> Groups:
     """Refuse a single group."""
     if len(groups) < 2:
         raise RunError(
-            f"{hint('sensitive')} must tell groups apart, got one: {printable(groups.names[0], 80)}.",
+            f"{hint('sensitive')} must tell groups apart, got one: "
+            f"{printable(groups.names[0], 80)}.",
             found=groups.names[0],
         )
     return groups
