@@ -243,3 +243,12 @@ def test_a_long_value_is_cut_in_messages():
         with pytest.raises(ValueError, match="xxx…") as told:
             read(frame, **asked)
         assert len(str(told.value)) < 400
+
+
+def test_a_name_that_is_empty_is_not_left_out_among_others(tmp_path):
+    frame = pd.DataFrame({"": ["a", "b"] * 100, "g": ["x", "x", "y", "y"] * 50, "d": DECIDED})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    several: Any = ["", "g"]
+    with pytest.raises(ValueError, match="sensitive must name a column each time, got '' among"):
+        read(tmp_path / "t.csv", several)
+    assert read(frame, several)["=a, g=x"] == 50

@@ -93,8 +93,15 @@ class Table:
         parts: list[str] = []
         for value in given:
             whole = [value] if value in self.columns else str(value).split(",")
-            parts += [part if part in self.columns else part.strip() for part in whole]
-        found = [self.column(part, argument) for part in parts if part]
+            named = [part if part in self.columns else part.strip() for part in whole]
+            own = [part for part in named if part or part in self.columns]
+            if not own and len(given) > 1:  # the others alone would form other groups
+                raise RunError(
+                    f"{hint(argument)} must name a column each time, got {value!r} among others.",
+                    found=value,
+                )
+            parts += own
+        found = [self.column(part, argument) for part in parts]
         if given and not found:
             raise RunError(f"{hint(argument)} must name columns, got nothing.")
         repeated = [name for name, n in Counter(found).items() if n > 1]
