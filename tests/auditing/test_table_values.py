@@ -252,3 +252,13 @@ def test_a_name_that_is_empty_is_not_left_out_among_others(tmp_path):
     with pytest.raises(ValueError, match="sensitive must name a column each time, got '' among"):
         read(tmp_path / "t.csv", several)
     assert read(frame, several)["=a, g=x"] == 50
+
+
+def test_thresholds_are_exact_where_sqlite_reads_digits_as_another_float(tmp_path):
+    scores = np.tile([6.034658656332361e-18, 4.54748841710446e-28, 0.5, 1e-310], 50)
+    frame = pd.DataFrame({"s": scores, "g": ["a", "b", "b", "a"] * 50, "d": DECIDED})
+    frame.to_sql("t", sqlite3.connect(tmp_path / "t.db"), index=False)
+    for cut in np.unique(scores):
+        asked: Any = {"prediction": "s", "threshold": float(cut), "sensitive": "g"}
+        found = audit_table(tmp_path / "t.db", criteria="dp", **asked)
+        assert found.overall["rate"].tolist() == [float((scores >= cut).mean())]
