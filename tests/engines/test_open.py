@@ -343,11 +343,11 @@ def test_whole_numbers_in_one_file_and_others_in_the_next_are_numbers(tmp_path):
     opened.check(["g"])
     assert sorted(opened.fetch(opened.table)["g"].to_pylist()) == [1.0, 2.0, 2.5]
     opened = written(tmp_path, pa.table({"g": [2**53 + 1]}), pa.table({"g": [2.5]}))
-    with pytest.raises(ValueError, match=r"g must hold whole numbers up to 2\^53 .* got 900719"):
+    with pytest.raises(ValueError, match=r"g must hold whole numbers up to 2\^53 .* got larger"):
         opened.check(["g"])
     single = pa.table({"g": pa.array([2.5], pa.float32())})
     opened = written(tmp_path, pa.table({"g": [2**24, 2**24 + 1]}), single)
-    with pytest.raises(ValueError, match=r"g must hold whole numbers up to 2\^24 .* got 16777217"):
+    with pytest.raises(ValueError, match=r"g must hold whole numbers up to 2\^24 .* got larger"):
         opened.check(["g"])
 
 

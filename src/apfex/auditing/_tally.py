@@ -14,6 +14,7 @@ from apfex.auditing._thresholds import precise_threshold
 from apfex.engines import EngineTable, exact_sum, literal, place_among
 from apfex.metrics import check_scale
 from apfex.rates import Repeats
+from apfex.tables import inferred
 
 _MOST_ROWS = 40 * MOST_GROUPS
 """Different rows beyond which nothing more is fetched: no audit has so many groups."""
@@ -158,12 +159,12 @@ class TableQuery:
         keys: dict[Any, Any] = {}
         for role in which:
             for name in getattr(roles, role):
-                keys[role, name] = table[name]
-                if name in roles.bins:
-                    number = self.source.number(table[name])
-                    keys[role, name] = self.source.lacks(number).ifelse(
-                        None, place_among(number, roles.bins[name])
-                    )
+                if name not in roles.bins:
+                    keys[role, name] = self.source.key(name)
+                    continue
+                number, bits = self.source.number(table[name]), self.source.bits(name)
+                cuts = [precise_threshold(cut, bits) for cut in roles.bins[name]]
+                keys[role, name] = self.source.lacks(number).ifelse(None, place_among(number, cuts))
         if roles.label is not None:
             keys["label"] = table[roles.label]
         return keys
@@ -172,8 +173,8 @@ class TableQuery:
         column, threshold = self.source.table[self.roles.prediction], self.roles.threshold
         if threshold is None:
             return {"prediction": column}
-        score, kind = self.source.number(column), column.type()
-        cut = precise_threshold(threshold, 8 * kind.nbytes if kind.is_floating() else 64)
+        score = self.source.number(column)
+        cut = precise_threshold(threshold, self.source.bits(self.roles.prediction))
         return {"prediction": self.source.lacks(score).ifelse(None, place_among(score, [cut]))}
 
     def _weighted(self, values: Any) -> Any:
@@ -249,13 +250,9 @@ class TableQuery:
         if self.source.format == "csv":
             is_code = isinstance(key, tuple) and key[1] not in self.roles.bins
             values = self.source.codes(key[1], column) if is_code else self.source.values(column)
-            return pd.Series(values, dtype=object).infer_objects()
+            return inferred(pd.Series(values, dtype=object))
         whole = column.to_pandas(integer_object_nulls=True).reset_index(drop=True)
-        if whole.dtype == object and pa.types.is_integer(column.type):
-            known = [abs(value) for value in whole if value is not None]
-            if max(known, default=0) < 2**53:  # as pandas has them, unless digits would be lost
-                return whole.astype(float)
-        return whole
+        return inferred(whole) if pa.types.is_integer(column.type) else whole
 
     def _check_weights(self, rows: np.ndarray, own: Mapping[str, np.ndarray]) -> None:
         """Refuse weights as :func:`apfex.metrics.read_inputs` does in memory."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 from apfex.engines._names import alike_names
 from apfex.files import frame_to_arrow
@@ -17,29 +18,81 @@ _TAKEN = (
 _GIVEN, _KEPT = "apfex_given", "apfex_kept"
 
 
-def frame_table(frame: Any) -> tuple[str, Any, Any, Callable[[], None], tuple[str, ...]]:
-    """Name, table, backend, what closes it and columns; Spark and lazy polars keep their rows.
+@final
+@dataclass(frozen=True, eq=False)
+class FrameTable:
+    """A frame in an engine; made by :func:`frame_table`.
 
-    Columns of frames in memory whose names the engine cannot tell apart are not given to it.
+    Attributes
+    ----------
+    name : str
+    table : Ibis table
+    backend : Ibis backend
+    close : callable
+    columns : tuple of str
+        All names; those that the engine cannot tell apart are not in ``table``.
+    half : frozenset of str
+        Columns of floats of 16 bits, which the engine has with 32.
     """
+
+    name: str
+    table: Any
+    backend: Any
+    close: Callable[[], None]
+    columns: tuple[str, ...]
+    half: frozenset[str] = frozenset()
+
+
+def frame_table(frame: Any) -> FrameTable:
+    """A frame as a table of Ibis; those of Spark and lazy ones of polars keep their rows."""
     import ibis
     import pyarrow as pa
 
     if is_spark(frame):
-        return "the data frame", *_of_spark(frame), tuple(frame.columns)
+        return FrameTable("the data frame", *_of_spark(frame), tuple(frame.columns))
     if type(frame).__name__ == "LazyFrame" and type(frame).__module__.startswith("polars"):
-        backend = ibis.polars.connect({"frame": frame})
-        table = backend.table("frame")
-        return "the frame", table, backend, backend.disconnect, tuple(table.columns)
+        return _of_lazy(frame)
     from apfex.engines._duckdb import connect_duckdb
 
     if is_stream(frame) and not isinstance(frame, pa.Table):
-        return "the table", *_of_stream(frame)
+        return _of_stream(frame)
     rows = _arrow(frame)
     names = tuple(rows.column_names)
-    hidden = {name for alike in alike_names(names) for name in alike}
+    hidden = {"", *(name for alike in alike_names(names) for name in alike)}
     known = rows.select([name for name in names if name not in hidden])
-    return "the frame", ibis.memtable(known), *connect_duckdb(), names
+    schema, half = _without_half(known.schema)
+    table = ibis.memtable(known.cast(schema) if half else known)
+    return FrameTable("the frame", table, *connect_duckdb(), names, half)
+
+
+def _without_half(schema: Any) -> tuple[Any, frozenset[str]]:
+    """Floats of 16 bits with 32, which hold them exactly: DuckDB reads none from Arrow."""
+    import pyarrow as pa
+
+    half = {field.name for field in schema if pa.types.is_float16(field.type)}
+    wide = [field.with_type(pa.float32()) if field.name in half else field for field in schema]
+    return pa.schema(wide, schema.metadata), frozenset(half)
+
+
+def _of_lazy(frame: Any) -> FrameTable:
+    """Without columns whose names polars reads as patterns."""
+    import ibis
+    import polars as pl
+    from polars import selectors
+
+    schema = frame.collect_schema()
+    names = tuple(schema.names())
+    hidden = {name for alike in alike_names(names, "polars") for name in alike}
+    known = [name for name in names if name not in hidden]
+    half = frozenset(name for name in known if schema[name] == pl.Float16)
+    zoned = [name for name in known if getattr(schema[name], "time_zone", None) is not None]
+    given = frame.select(selectors.by_name(known)).with_columns(
+        selectors.by_name(sorted(half)).cast(pl.Float32),
+        selectors.by_name(zoned).dt.convert_time_zone("UTC"),
+    )
+    backend = ibis.polars.connect({"frame": given})
+    table = backend.table("frame")
+    return FrameTable("the frame", table, backend, backend.disconnect, names, half)
 
 
 def is_stream(source: Any) -> bool:
@@ -52,10 +105,11 @@ def _is_dataset(source: Any) -> bool:
     return any(kind.__module__ == "pyarrow._dataset" for kind in type(source).__mro__)
 
 
-def _of_stream(source: Any) -> tuple[Any, Any, Callable[[], None], tuple[str, ...]]:
+def _of_stream(source: Any) -> FrameTable:
     """A dataset is read as often as it takes; what may give its rows but once is kept by DuckDB.
 
-    That is on disk where memory does not hold it.
+    That is on disk where memory does not hold it; also a dataset with floats of 16 bits, which
+    have to be made others first.
     """
     import pyarrow as pa
 
@@ -63,14 +117,18 @@ def _of_stream(source: Any) -> tuple[Any, Any, Callable[[], None], tuple[str, ..
 
     backend, close = connect_duckdb()
     try:
-        if _is_dataset(source):
+        if _is_dataset(source) and not _without_half(source.schema)[1]:
             backend.con.register(_GIVEN, source)
-            return backend.table(_GIVEN), backend, close, tuple(source.schema.names)
-        reader = pa.RecordBatchReader.from_stream(source)
-        backend.con.register(_GIVEN, reader)
+            found = backend.table(_GIVEN)
+            return FrameTable("the table", found, backend, close, tuple(source.schema.names))
+        stream = source.scanner().to_reader() if _is_dataset(source) else source
+        reader = pa.RecordBatchReader.from_stream(stream)
+        schema, half = _without_half(reader.schema)
+        backend.con.register(_GIVEN, reader.cast(schema) if half else reader)
         backend.con.execute(f"CREATE TEMP TABLE {_KEPT} AS FROM {_GIVEN}")
         backend.con.unregister(_GIVEN)
-        return backend.table(_KEPT), backend, close, tuple(reader.schema.names)
+        found = backend.table(_KEPT)
+        return FrameTable("the table", found, backend, close, tuple(schema.names), half)
     except BaseException as error:
         close()
         if isinstance(error, Exception):

@@ -96,6 +96,14 @@ def columns_of_files(
     return [[name for name, _ in own] for own in _by_file(_schemas(files, rows_of)).values()]
 
 
+def is_half(
+    name: str, files: Sequence[str], rows_of: Callable[[str], list[tuple[Any, ...]]]
+) -> bool:
+    """Whether a column of Parquet files is of floats of 16 bits, which DuckDB reads as 32."""
+    own = [logical for _, _, column, _, logical, _ in _schemas(files, rows_of) if column == name]
+    return bool(own) and all("Float16" in str(logical) for logical in own)
+
+
 def _schemas(
     files: Sequence[str], rows_of: Callable[[str], list[tuple[Any, ...]]]
 ) -> list[tuple[Any, ...]]:
@@ -135,8 +143,8 @@ def _check_exact(
     if most is not None and most > 2**bits:
         raise ValueError(
             f"{name} must hold whole numbers up to 2^{bits} where other files hold floats of "
-            f"{32 if bits == _EXACT_SINGLE else 64} bits, got {most}; write it as text in all "
-            "files."
+            f"{32 if bits == _EXACT_SINGLE else 64} bits, got larger ones; write it as text in "
+            "all files."
         )
 
 

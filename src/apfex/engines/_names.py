@@ -13,16 +13,21 @@ from apfex.plain import listed
 _CASELESS = ("duckdb", "sqlite", "pyspark", "mysql", "mssql", "bigquery")
 _COUNTED = re.compile(r"(?:_\d+)+\Z")
 """What DuckDB adds to the second of two names that it takes for one."""
+_PATTERN = re.compile(r"\^.*\$", re.DOTALL)
 
 
 def alike_names(columns: Iterable[str], engine: str = "duckdb") -> tuple[tuple[str, ...], ...]:
     """Names that an engine takes for one; only letters of ASCII have a case there.
+
+    Polars takes a name such as ``*`` or ``^a.*$`` for a pattern of names.
 
     Examples
     --------
     >>> alike_names(["Y", "y", "sex"])
     (('Y', 'y'),)
     """
+    if engine == "polars":
+        return tuple((name,) for name in columns if name == "*" or _PATTERN.fullmatch(name))
     alike: dict[bytes, list[str]] = {}
     for name in columns if engine in _CASELESS else ():
         alike.setdefault(_caseless(name), []).append(name)
@@ -63,6 +68,11 @@ def refuse_alike(
 ) -> None:
     """Refuse a name that the engine takes for that of another column, too."""
     for names in alike:
+        if name in names and engine == "polars":
+            raise ValueError(
+                f"{argument} must name one column of {table}, got {name!r}, which polars takes for "
+                "a pattern of names; rename the column."
+            )
         if name in names:
             others = [other for other in names if other != name] or [name]
             raise ValueError(

@@ -21,7 +21,7 @@ from apfex.engines._csv import CsvFiles, remote_csv_query
 from apfex.engines._duckdb import connect_duckdb
 from apfex.engines._files import find_files, is_pattern
 from apfex.engines._frames import frame_table, is_stream
-from apfex.engines._kinds import check_kinds, check_sqlite, columns_of_files
+from apfex.engines._kinds import check_kinds, check_sqlite, columns_of_files, is_half
 from apfex.engines._names import alike_in_parquet, alike_names, refuse_alike, unclear_columns
 from apfex.engines._query import number_of, quiet
 from apfex.engines._sql import files_sql
@@ -61,6 +61,8 @@ class EngineTable:
         Of files of CSV on this machine.
     decided : dict
         What cells of CSV are in columns that rows are grouped by, once it is known.
+    half : frozenset of str
+        Columns of a frame that hold floats of 16 bits, and here have 32.
     """
 
     name: str
@@ -73,6 +75,7 @@ class EngineTable:
     every: Any = None
     csv: CsvFiles | None = None
     decided: dict[str, dict[str, Any]] = field(default_factory=dict)
+    half: frozenset[str] = frozenset()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -116,6 +119,11 @@ class EngineTable:
                 raise ValueError(
                     f"{name} must hold single values, got a column of type {kind} in {self.name}."
                 )
+            if kind.is_interval():
+                raise ValueError(
+                    f"{name} must hold numbers, text, dates or times, got durations in "
+                    f"{self.name}; make text or a number of seconds of them."
+                )
         if self.engine == "sqlite":
             check_sqlite(self.table, columns, numbers, self.fetch)
 
@@ -129,6 +137,29 @@ class EngineTable:
     def number(self, column: Any) -> Any:
         """A column as float64; cells of text that are no numbers become null."""
         return number_of(column, self.decimal)
+
+    def bits(self, name: str) -> int:
+        """Of the floats of a column as it is stored; 64 where it holds other numbers, or text."""
+        kind = self.table[name].type()
+        if not kind.is_floating():
+            return 64
+        may_be_half = self.format == "parquet" and kind.nbytes == 4
+        if name in self.half or (may_be_half and is_half(name, self.files, self.rows_of)):
+            return 16
+        return 8 * int(kind.nbytes)
+
+    def key(self, name: str) -> Any:
+        """A column as rows are told apart by it; times in SQLite are the text that stands there.
+
+        SQLite has no times: Ibis would read 01.02.2024 as the second of January, and whole numbers
+        as seconds.
+        """
+        column = self.table[name]
+        kind = column.type()
+        if kind.is_unknown() and "TIME_NS" in str(kind):  # as polars writes times into Parquet
+            return column.cast("time")
+        is_word = self.engine == "sqlite" and kind.is_temporal()
+        return column.cast("string") if is_word else column
 
     def lacks(self, column: Any) -> Any:
         """Whether a value is missing: null, or the float that stands for it where there is one."""
@@ -192,6 +223,11 @@ class EngineTable:
     def is_text(self, name: str) -> bool:
         """Whether a column of CSV would be grouped by as text."""
         return any(isinstance(value, str) for value in self._decided(name).values())
+
+    def truths(self, name: str) -> dict[str, bool]:
+        """What each cell of CSV says, true or false; none where some say something else."""
+        known = self._decided(name)
+        return known if all(isinstance(value, bool) for value in known.values()) else {}
 
     def _decided(self, name: str, column: Any = None) -> dict[str, Any]:
         """What each cell of a column of CSV is; ``column`` has all of them, if it is given."""
@@ -262,9 +298,16 @@ def open_engine_table(
             alike = alike_names(source.columns, str(backend.name))
             opened = EngineTable("the table", source, backend, alike=alike)
         else:
-            name, found, backend, close, columns = frame_table(source)
-            alike = alike_names(columns, str(backend.name))
-            opened = EngineTable(name, found, backend, close=close, alike=alike)
+            found = frame_table(source)
+            alike = alike_names(found.columns, str(found.backend.name))
+            opened = EngineTable(
+                found.name,
+                found.table,
+                found.backend,
+                close=found.close,
+                alike=alike,
+                half=found.half,
+            )
     if table is not None and opened.format not in ("duckdb", "sqlite", "database"):
         raise ValueError(
             f"{opened.name} is no database, and has no table {table!r}; leave the name out."
@@ -381,6 +424,11 @@ def _unreadable(opened: EngineTable, error: Exception) -> Exception:
         return ValueError(
             f"{opened.name} needs an extension of DuckDB that is not installed here: run `INSTALL "
             "httpfs` in DuckDB once, with a network, or copy the files to this machine."
+        )
+    if "Internal Arrow Type e" in str(error):
+        return ValueError(
+            f"{opened.name} has a column of floats of 16 bits, which {opened.engine} does not "
+            "read; make floats of 32 bits of it."
         )
     fault = None if opened.csv is None else opened.csv.fault(error)
     if fault is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -49,10 +50,35 @@ def number_of(column: Any, decimal: str = ".") -> Any:
 
 
 def literal(value: float) -> Any:
-    """A float, to the last bit: engines read 0.1 as a decimal, and may round it twice."""
+    """A float, to the last bit: engines read 0.1 as a decimal, and may round it twice.
+
+    Some digits SQLite reads as the float beside it; such a float is made of whole numbers.
+    """
     import ibis
 
-    return ibis.literal(repr(float(value))).cast("float64")
+    written = repr(float(value))
+    if _sqlite_reads(written) == value or not math.isfinite(value):
+        return ibis.literal(written).cast("float64")
+    share, power = math.frexp(value)
+    made = ibis.literal(int(share * 2**53)).cast("float64")
+    power -= 53
+    while power:
+        step = min(abs(power), 60)
+        factor = ibis.literal(2**step).cast("float64")
+        made = made * factor if power > 0 else made / factor
+        power += -step if power > 0 else step
+    return made
+
+
+def _sqlite_reads(number: str) -> float:
+    return _sqlite().execute("SELECT CAST(? AS REAL)", (number,)).fetchone()[0]
+
+
+@cache
+def _sqlite() -> Any:
+    import sqlite3
+
+    return sqlite3.connect(":memory:", check_same_thread=False)
 
 
 def place_among(column: Any, cuts: Sequence[float] | np.ndarray) -> Any:

@@ -6,11 +6,14 @@ import operator
 import re
 import warnings
 from collections.abc import Collection, Mapping
+from datetime import UTC, date, datetime
 from functools import reduce
 from typing import Any
 
+import numpy as np
+
 from apfex.engines._open import EngineTable
-from apfex.plain import listed
+from apfex.plain import listed, printable
 
 _EXACT = 2**53  # whole numbers below are floats, too
 _SHOWN = 8
@@ -121,11 +124,11 @@ def no_match(source: EngineTable, where: Any) -> ValueError:
         return ValueError(
             f"where must choose rows of {source.name}, got a condition that none has."
         )
-    wanted = {str(name): value for name, value in where.items()}
-    there = "; ".join(f"{name} has {_values(source, name)}" for name in wanted)
-    together = " together" if len(wanted) > 1 else ""
+    there = "; ".join(f"{name} has {_values(source, name)}" for name in where)
+    together = " together" if len(where) > 1 else ""
+    wanted = ", ".join(f"{str(name)!r}: {_asked(value)}" for name, value in where.items())
     return ValueError(
-        f"where must choose rows of {source.name}, got {wanted}, which no row has{together}: "
+        f"where must choose rows of {source.name}, got {{{wanted}}}, which no row has{together}: "
         f"{there}."
     )
 
@@ -134,12 +137,26 @@ def _values(source: EngineTable, name: str) -> str:
     """The values of a column, as many as one reads, those with the most rows first."""
     import ibis
 
-    column = source.table[name]
+    column = source.key(name)
     counted = source.table.group_by(value=column).aggregate(rows=ibis._.count())
     order = [ibis.desc("rows"), ibis.asc("value")]
     found = source.fetch(counted.order_by(order).limit(_SHOWN + 1))["value"].to_pylist()
-    said = listed([repr(value) for value in found[:_SHOWN]]) if found else "no values"
+    said = listed([_shown(value) for value in found[:_SHOWN]]) if found else "no values"
     return f"{said} and more" if len(found) > _SHOWN else said
+
+
+def _asked(wanted: Any) -> str:
+    """What was asked for, as many values as one reads."""
+    if isinstance(wanted, list | tuple):
+        return f"[{listed([_shown(value) for value in wanted])}]"
+    return _shown(wanted)
+
+
+def _shown(value: Any) -> str:
+    """A value in a message; a time as it may be asked for."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        value = value.astimezone(UTC)
+    return str(value) if isinstance(value, date) else printable(repr(value), 40)
 
 
 def _is_one_of(source: EngineTable, column: Any, wanted: Any, grouped: bool) -> Any:
@@ -175,17 +192,23 @@ def _is_value(source: EngineTable, column: Any, value: Any, grouped: bool) -> An
 
     if value is None or (isinstance(value, float) and value != value):
         return source.lacks(column).ifelse(1, 0) == 1  # else DuckDB skips files by their extremes
-    number = _number(value) if source.format == "csv" else None
+    number, truth = (_number(value), _truth(value)) if source.format == "csv" else (None, None)
+    if truth is not None and (cells := source.truths(column.get_name())):
+        return column.isin([cell for cell, known in cells.items() if known == truth])
     is_code = grouped and number is not None and source.is_text(column.get_name())
     if number is not None and not is_code and _holds_numbers(source, column):
         return source.number(column) == number  # 5 is also written 05 and 5.0
-    name, kind = column.get_name(), column.type()
+    name = column.get_name()
+    column = source.key(name)
+    kind = column.type()
     if source.engine == "sqlite" and kind.is_string():
         column = column.concat("")  # else a column may say that a is A
     try:
-        return column == _as_stored(value, kind, name)
-    except (IbisError, TypeError) as error:
-        raise ValueError(f"where must name a value of {name} ({kind}), got {value!r}.") from error
+        return column == _as_stored(value, kind)
+    except (IbisError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"where must name a value of {name} ({kind}), got {printable(repr(value), 80)}."
+        ) from error
 
 
 def _number(value: Any) -> float | None:
@@ -197,16 +220,23 @@ def _number(value: Any) -> float | None:
     return number if number is not None and abs(number) < _EXACT else None
 
 
+def _truth(value: Any) -> bool | None:
+    """True or false, also in words."""
+    return {"true": True, "false": False}.get(str(value).strip().casefold())
+
+
 def _holds_numbers(source: EngineTable, column: Any) -> bool:
     """Whether every cell of CSV in a column is a number."""
     lacking = (column.notnull() & source.number(column).isnull()).any()
     return not source.fetch(source.table.aggregate(text=lacking))["text"][0].as_py()
 
 
-def _as_stored(value: Any, kind: Any, name: str) -> Any:
+def _as_stored(value: Any, kind: Any) -> Any:
     """A value as the column has it: text for text, and a number that is written as text."""
     import ibis
 
+    if kind.is_timestamp():
+        return _moment(value, kind)
     value = value.item() if hasattr(value, "item") else value
     if kind.is_string():
         return ibis.literal(str(value))
@@ -217,5 +247,26 @@ def _as_stored(value: Any, kind: Any, name: str) -> Any:
         if kind.is_boolean():
             return ibis.literal({"true": True, "false": False}[value.strip().casefold()])
         return ibis.literal(value).cast(kind) if convert is None else ibis.literal(convert(value))
-    except (ValueError, KeyError) as error:
-        raise ValueError(f"where must name a value of {name} ({kind}), got {value!r}.") from error
+    except KeyError as error:
+        raise ValueError("neither true nor false") from error
+
+
+def _moment(value: Any, kind: Any) -> Any:
+    """A time, in UTC where the column has a zone: engines read one without a zone as in their own.
+
+    Text is one as 2024-01-31 12:00; of any other nobody knows what stands for the month.
+    """
+    import ibis
+    import pandas as pd
+
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value.strip())
+    elif not isinstance(value, date | np.datetime64):
+        raise TypeError("a time is needed")
+    moment = pd.Timestamp(value)
+    if moment.tzinfo is not None and kind.timezone is None:
+        raise TypeError("the column has no zone")
+    if kind.timezone is not None:
+        is_zoned = moment.tzinfo is not None
+        moment = moment.tz_convert("UTC") if is_zoned else moment.tz_localize("UTC")
+    return ibis.literal(moment.isoformat(sep=" ")).cast(kind)

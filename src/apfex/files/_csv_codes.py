@@ -87,8 +87,10 @@ def is_code(word: str) -> bool:
 
 def _is_usual(text: str, value: bool | float, decimal: str) -> bool:
     """Whether Python writes a number so: 1, -3 or 2.5, but not 01, 1.50, +5, 1e3 or .5."""
-    if isinstance(value, bool) or _WHOLE.fullmatch(text):
+    if isinstance(value, bool):
         return True
+    if _WHOLE.fullmatch(text):
+        return int(text) == value  # beyond 64 bits a float may be another number
     return isinstance(value, float) and repr(value).replace(".", decimal) == text
 
 

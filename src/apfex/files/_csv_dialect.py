@@ -264,6 +264,8 @@ def told_fault(
         for path, dialect in zip(paths, dialects, strict=True):
             if not _decodes(path, dialect):
                 return EncodingError(path, dialect.encoding, "cp1252")
+    if "straddling object" in said:
+        return _long_row(paths, dialects)
     cells = re.search(r"Expected (\d+) columns, got (\d+)", said)
     if cells is None:
         return None
@@ -281,6 +283,19 @@ def told_fault(
             )
     about = f"{paths[0]} cannot" if len(paths) == 1 else "The files cannot"
     return ValueError(f"{about} be read as CSV: Expected {cells[1]} columns, got {cells[2]}.")
+
+
+def _long_row(paths: Sequence[Path], dialects: Sequence[Dialect]) -> ValueError:
+    """A row that is longer than what is read at a time; which file has it, as far as lines tell."""
+    lengths = []
+    for path, dialect in zip(paths, dialects, strict=True):
+        with open_text(path, dialect.encoding) as stream:
+            lengths.append(max(map(len, stream), default=0))
+    path = paths[lengths.index(max(lengths))]
+    return ValueError(
+        f"{path} has a row that is longer than can be read at a time ({max(lengths):,} characters "
+        "in one line); leave out its long column, or write the table as Parquet."
+    )
 
 
 def _decodes(path: Path, dialect: Dialect) -> bool:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from apfex.tables import check_indexes, in_memory, unmasked
+from apfex.plain import printable
+from apfex.tables import check_indexes, in_memory, inferred, unmasked
 
 MISSING = "<missing>"
 """How a missing value is shown; it is a level of its own."""
@@ -94,9 +95,10 @@ def _column(values: Any, argument: str) -> pd.Series:
             raise ValueError(
                 f"{argument} must have one value per row in each column, got shape {values.shape}."
             )
-        if values.dtype == np.float16:  # pandas has no index of these
-            values = values.astype(np.float32)
-        values = pd.Series(values).infer_objects()
+        values = inferred(pd.Series(values))
+    if values.dtype == np.float16:  # pandas has no index of these
+        values = values.astype(np.float32)
+    values = _in_utc(values)
     kinds = set(map(type, values)) if values.dtype == object else ()
     for kind in kinds:
         if kind.__hash__ is None:  # as of lists and arrays
@@ -104,6 +106,18 @@ def _column(values: Any, argument: str) -> pd.Series:
                 f"{argument} must have single values in each column, got a {kind.__name__}."
             )
     return values.reset_index(drop=True)
+
+
+def _in_utc(values: pd.Series) -> pd.Series:
+    """Times with a zone in UTC: files and engines keep the moment, and not the zone."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        levels = values.cat.categories
+        if getattr(levels.dtype, "tz", None) is None:
+            return values
+        return values.cat.rename_categories(levels.tz_convert("UTC"))
+    if values.dtype.kind != "M" or values.dt.tz is None:
+        return values
+    return values.dt.tz_convert("UTC")
 
 
 def levels_of(column: pd.Series) -> pd.Index:
@@ -132,7 +146,8 @@ def check_levels(name: str, levels: pd.Index, argument: str) -> None:
             if text is None:
                 alike, remedy = f"{shown!r} beside missing values", "give one of them another name"
                 raise _alike(argument, alike, name, remedy)
-            raise _alike(argument, f"{seen[shown]!r} and {level!r}", name)
+            both = f"{printable(repr(seen[shown]), 40)} and {printable(repr(level), 40)}"
+            raise _alike(argument, both, name)
         seen[shown] = level
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
+from apfex.plain import printable
 from apfex.runs._columns import GroupCounts, find_columns
 from apfex.runs._labels import Outcome
 from apfex.runs._settings import AuditFileSettings
@@ -74,7 +75,8 @@ def check_groups(groups: Groups) -> Groups:
     """Refuse a single group."""
     if len(groups) < 2:
         raise RunError(
-            f"{hint('sensitive')} must tell groups apart, got one: {groups.names[0]}.",
+            f"{hint('sensitive')} must tell groups apart, got one: "
+            f"{printable(groups.names[0], 80)}.",
             found=groups.names[0],
         )
     return groups

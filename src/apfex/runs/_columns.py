@@ -264,17 +264,28 @@ def read_weight(column: pd.Series) -> np.ndarray:
 
 def is_numeric(column: pd.Series) -> bool:
     """Whether it is stored as numbers."""
+    if column.dtype == object:
+        return column.notna().any() and set(map(type, column.dropna())) == {Decimal}
     return getattr(column.dtype, "kind", "O") in "iuf"
+
+
+def bits_of(column: pd.Series) -> int:
+    """Of the floats of a column; 64 where it holds whole numbers."""
+    kind: Any = getattr(column.dtype, "numpy_dtype", column.dtype)
+    return 8 * kind.itemsize if kind.kind == "f" else 64
 
 
 def _cut(column: pd.Series, cuts: Sequence[float]) -> pd.Series:
     import pandas as pd
 
+    from apfex.auditing import precise_threshold
+
     if not is_numeric(column):
         raise RunError(
             f"{hint('bins')} needs numbers, but '{column.name}' holds text.", found=column.name
         )
-    places = np.searchsorted(cuts, column.to_numpy(float), side="right")
+    own = [precise_threshold(cut, bits_of(column)) for cut in cuts]
+    places = np.searchsorted(own, column.to_numpy(float), side="right")
     return in_bins(pd.Series(places, index=column.index).where(column.notna()), cuts)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from apfex.plain import listed
-from apfex.runs._columns import is_numeric
+from apfex.runs._columns import bits_of, is_numeric
 from apfex.runs._settings import spelled
 from apfex.sources import RunError, hint, unknown
 
@@ -140,8 +140,7 @@ def read_decisions(
     from apfex.auditing import precise_threshold
 
     score = check_finite(predicted.to_numpy(np.float64), "prediction", str(predicted.name))
-    kind: Any = getattr(predicted.dtype, "numpy_dtype", predicted.dtype)
-    cut = precise_threshold(threshold, 8 * kind.itemsize if kind.kind == "f" else 64)
+    cut = precise_threshold(threshold, bits_of(predicted))
     codes = np.where(np.isnan(score), MISSING, score >= cut)
     return *read_reached(columns, codes, positive, threshold, positive_prediction), score
 

@@ -29,6 +29,7 @@ from apfex.plain import nearest, printable
 from apfex.sources._csv import read_csv, read_dialect
 from apfex.sources._errors import RunError, hint, path_of, unknown
 from apfex.sources._excel import read_sheet
+from apfex.tables import inferred
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,8 +94,15 @@ class Table:
         parts: list[str] = []
         for value in given:
             whole = [value] if value in self.columns else str(value).split(",")
-            parts += [part if part in self.columns else part.strip() for part in whole]
-        found = [self.column(part, argument) for part in parts if part]
+            named = [part if part in self.columns else part.strip() for part in whole]
+            own = [part for part in named if part or part in self.columns]
+            if not own and len(given) > 1:  # the others alone would form other groups
+                raise RunError(
+                    f"{hint(argument)} must name a column each time, got {value!r} among others.",
+                    found=value,
+                )
+            parts += own
+        found = [self.column(part, argument) for part in parts]
         if given and not found:
             raise RunError(f"{hint(argument)} must name columns, got nothing.")
         repeated = [name for name, n in Counter(found).items() if n > 1]
@@ -113,9 +121,11 @@ class Table:
     ) -> Any:
         """A pandas frame of some columns, or of all; those in ``text`` as text whatever they hold.
 
-        Those in ``codes`` are text where CSV spells one number in two ways, as 01 and 1. Rows are
-        numbered from 0.
+        Those in ``codes`` are text where CSV spells one number in two ways, as 01 and 1, and keep
+        whole numbers beside missing ones. Rows are numbered from 0.
         """
+        import pyarrow as pa
+
         wanted = list(self.columns if columns is None else columns)
         if not self.dialect:
             try:
@@ -124,7 +134,11 @@ class Table:
                 raise RunError(str(error)) from error
         rows = self._read(wanted, text, codes)
         with _reading(self.path or self.name):
-            return to_pandas(rows, text)
+            frame = to_pandas(rows, text)
+            for name in codes:
+                if pa.types.is_integer(rows[name].type) and rows[name].null_count:
+                    frame[name] = inferred(rows[name].to_pandas(integer_object_nulls=True))
+            return frame
 
     def read_arrow(self, codes: Collection[str] = ()) -> pa.Table:
         """All columns with their types; ``codes`` as for :meth:`read`."""
