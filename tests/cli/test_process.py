@@ -217,3 +217,17 @@ def test_ctrl_c_while_modules_are_imported_gives_no_traceback(tmp_path, module):
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = run("explore", "people.csv", env={**os.environ, "PYTHONPATH": path})
     assert (done.returncode, done.stderr) == (130, "Error: Stopped.\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there Ctrl-C is no signal")
+def test_a_second_ctrl_c_while_python_ends_gives_no_traceback():
+    """What ends with the process, as torch, may take its time after the last word."""
+    code = (
+        "import atexit, os, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "atexit.register(os.kill, os.getpid(), signal.SIGINT)\n"
+        "from apfex.cli import main\n"
+        "sys.exit(main(['--version']))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

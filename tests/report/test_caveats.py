@@ -10,6 +10,7 @@ from tests.report.conftest import fit, make_people
 
 from apfex import audit
 from apfex.report import Caveat
+from apfex.report._caveats import caveats_of_verdicts
 
 ROWS = 400
 SEX = {"sex": ["F", "M"] * (ROWS // 2)}
@@ -163,3 +164,19 @@ def test_in_a_terminal_the_first_groups_are_named():
     caveat = Caveat("levelled_down", "warning", "These lose\n.", {"groups": groups})
     assert str(caveat) == "These lose\\n. (race=0; race=1; race=2; race=3; race=4; 2 more)"
     assert str(Caveat("note", "note", "Few rows.")) == "Few rows."
+
+
+@pytest.mark.parametrize(("shift", "is_sure"), [(0.06, False), (0.2, True)])
+def test_a_violation_says_so_where_it_is_none_among_all_gaps(shift, is_sure):
+    """The page's headline and its caveat say the same."""
+    random = np.random.default_rng(0)
+    sexes, places = np.repeat(["F", "M"], 200), np.tile(np.arange(200) / 200, 2)
+    decided = (places < np.where(sexes == "F", 0.5 - shift, 0.5 + shift)).astype(int)
+    people = {"sex": sexes, "a": random.permutation(sexes), "b": random.permutation(sexes)}
+    result = audit(decided, decided, sensitive_features=people, criteria="dp", tolerance=0.05)
+    assert result.summary.verdict == "violation"
+    assert result.summary.stands_corrected == is_sure
+    assert ("none is sure" in result.summary.text) != is_sure
+    (caveat,) = caveats_of_verdicts(result)
+    assert ("by itself surely exceeds" in caveat.text) != is_sure
+    assert caveat.text.endswith("none is sure.") != is_sure

@@ -1,6 +1,7 @@
 """A run that was stopped goes on from the checkpoint beside its folder, which then goes."""
 
 import json
+import shutil
 import warnings
 
 import pytest
@@ -102,6 +103,36 @@ def test_a_run_that_fails_before_anything_is_finished_leaves_nothing(table, tmp_
     with pytest.raises(RunError):
         run(table, tmp_path / "run", criteria="fpr,fnr", test_fraction=0.97)
     assert list(tmp_path.iterdir()) == []
+
+
+def a_file(place):
+    place.write_text("mine")
+
+
+def a_folder(place):
+    place.mkdir()
+    (place / "mine").touch()
+
+
+def a_link(place):
+    place.symlink_to(place.parent, target_is_directory=True)
+
+
+def a_checkpoint_of_fit(place):
+    with open_checkpoint(place, {"n_points": 3}) as checkpoint:
+        checkpoint.write("learner", {"epochs": 3})
+        checkpoint.match(lambda: {"inputs": 4})
+
+
+@pytest.mark.parametrize("other", [a_file, a_folder, a_link, a_checkpoint_of_fit])
+def test_what_others_call_a_checkpoint_beside_a_whole_run_stays(table, tmp_path, other, finished):
+    """It stops nobody, and nothing of it is removed."""
+    shutil.copytree(finished, tmp_path / "old")
+    other(tmp_path / "old.checkpoint")
+    before = sorted(path.name for path in tmp_path.rglob("*"))
+    with pytest.raises(RunError, match="fpr"):  # that comes later
+        run(table, tmp_path / "next", criteria="fpr,fnr", test_fraction=0.97)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == before
 
 
 @pytest.mark.slow

@@ -28,6 +28,8 @@ LEAKS = {
     "half of the cases": lambda y, rng: np.where(
         (y == 1) & (rng.random(len(y)) < 0.5), "done", "open"
     ),
+    "long codes": lambda y, _: 200_100_101 + y,
+    "a number beyond float32": lambda y, rng: np.where(y == 1, 1e300, 1.0) * rng.random(len(y)),
     "many codes": lambda y, rng: [f"c{code}" for code in 2 * rng.integers(0, 50, len(y)) + y],
 }
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -38,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:  # while modules are imported, or while an error is told
         sys.stderr.write("Error: Stopped.\n")
         return _INTERRUPTED
+    finally:  # all is said: a second Ctrl-C has nothing to stop while Python ends
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
 
 def _run(arguments: Sequence[str] | None) -> int:

@@ -10,6 +10,7 @@ from apfex.persistence._checkpoint import (
     CheckpointError,
     FolderCheckpoint,
     open_checkpoint,
+    read_checkpoint,
     remove_checkpoint,
     shared,
 )

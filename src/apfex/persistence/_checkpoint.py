@@ -269,6 +269,15 @@ def open_checkpoint(
         yield FolderCheckpoint(place, manifest, remedy)
 
 
+def read_checkpoint(folder: Path) -> dict[str, Any]:
+    """What a checkpoint says of itself: kind, versions, settings and data; nothing is changed."""
+    _refuse_links(folder)
+    manifest = _manifest_of(folder, "name another folder") if folder.is_dir() else None
+    if manifest is None:
+        raise CheckpointError(f"{str(folder)!r} is no checkpoint; name another folder.", folder)
+    return {"data": {}} | manifest
+
+
 def remove_checkpoint(folder: Path) -> None:
     """Remove a checkpoint and nothing else; one that another process uses is refused."""
     if not folder.exists():

@@ -143,6 +143,9 @@ def caveats_of_verdicts(audit: Audit) -> list[Caveat]:
     """Gaps of any grouping that surely exceed the limit, one caveat a criterion."""
     found, limit = [], audit.settings.tolerance
     worst: Any = worst_first(audit.gaps)
+    stands = audit.summary.stands_corrected is not False
+    surely = "surely exceeds" if stands else "by itself surely exceeds"
+    corrected = "" if stands else " Corrected for all gaps that are looked at, none is sure."
     for name in audit.settings.criteria:
         above = worst[(worst["criterion"] == name) & (worst["verdict"] == "violation")]
         if above.empty:
@@ -150,9 +153,9 @@ def caveats_of_verdicts(audit: Audit) -> list[Caveat]:
         first, *others = above.to_dict("records")
         also = f", and by {', '.join(row['by'] for row in others)}" if others else ""
         text = (
-            f"Violation: the gap in {title_of(name).lower()} surely exceeds the limit of "
+            f"Violation: the gap in {title_of(name).lower()} {surely} the limit of "
             f"{limit:g}. It is {_interval(first, limit)} by {first['by']}{also}."
-            f"{_resting(first)}"
+            f"{_resting(first)}{corrected}"
         )
         found.append(_warning("violation", text, criterion=name, by=first["by"], gap=first["gap"]))
     return found

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from apfex.runs._data import RunData
-from apfex.runs._folder import RUN
+from apfex.runs._folder import read_record
 from apfex.runs._settings import ExploreSettings
 from apfex.sources import RunError, RunWarning, hint
 
@@ -39,7 +39,7 @@ def checkpoint_of(
             remove_checkpoint(place)
         with open_checkpoint(
             place,
-            {n: v for n, v in settings.to_dict().items() if n not in _WITHOUT_EFFECT},
+            _trained_with(settings.to_dict()),
             spell=_spell,
             remedy=f"name another folder ({hint('out')}), or start anew ({hint('fresh')})",
         ) as checkpoint:
@@ -66,12 +66,25 @@ def _tell_or_remove(checkpoint: FolderCheckpoint) -> None:
 
 
 def _remove_those_of_whole_runs(parent: Path) -> None:
-    """Of a run that was killed when it was whole, but before its checkpoint was removed."""
-    from apfex.persistence import remove_checkpoint
+    """Of a run that was killed when it was whole, but before its checkpoint was removed.
+
+    Whatever else has such a name stays, as the checkpoint of somebody's ``fit``; and what cannot be
+    read or removed stops no other run.
+    """
+    from apfex.persistence import read_checkpoint, remove_checkpoint
 
     for place in parent.glob(f"*{_ENDING}"):
-        if (place.with_name(place.name.removesuffix(_ENDING)) / RUN).is_file():
-            remove_checkpoint(place)
+        with suppress(OSError, ValueError):
+            record = read_record(place.with_name(place.name.removesuffix(_ENDING)), "explore")[1]
+            found = read_checkpoint(place)
+            is_of_it = found["data"].get("data") == record["data"]["sha256"]
+            if is_of_it and found["settings"] == _trained_with(record["settings"]):
+                remove_checkpoint(place)
+
+
+def _trained_with(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that a checkpoint must have the same."""
+    return {name: value for name, value in settings.items() if name not in _WITHOUT_EFFECT}
 
 
 def _spell(name: str, value: Any) -> str:

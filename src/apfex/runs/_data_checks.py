@@ -234,8 +234,19 @@ def _cells(
     if not is_numeric(column):
         codes = pd.factorize(column)[0]
         return [np.where(codes < 0, codes.max() + 1, codes)] * 2
-    numbers = column.to_numpy(np.float32, na_value=np.nan)[:, None]
+    numbers = _told_apart(column.to_numpy(np.float64, na_value=np.nan))[:, None]
     return [_leaves(numbers, y, half != here, leaves) for here in (0, 1)]
+
+
+def _told_apart(numbers: np.ndarray) -> np.ndarray:
+    """Numbers as trees of scikit-learn take them, in float32: large ones are not rounded together.
+
+    From the least one on, codes such as 100000001 and 100000002 differ in float32, too.
+    """
+    least = np.min(numbers, where=~np.isnan(numbers), initial=np.inf)
+    with np.errstate(over="ignore"):  # infinite is the largest
+        shifted = numbers - least
+    return np.minimum(shifted, np.finfo(np.float32).max).astype(np.float32)
 
 
 def _leaves(numbers: np.ndarray, y: np.ndarray, learn: np.ndarray, leaves: int) -> Any:
