@@ -211,8 +211,11 @@ def test_columns_of_a_partition_may_stand_in_another_order(client):
     pd.testing.assert_frame_equal(turned.front_.to_frame(), same.front_.to_frame())
 
 
-@pytest.mark.parametrize("differs", ["labels", "rows"])
-def test_rows_that_are_others_the_second_time_are_refused(client, differs, tmp_path):
+@pytest.mark.parametrize(
+    ("differs", "message"),
+    [("labels", "same rows whenever it is computed"), ("rows", "same rows in the same order")],
+)
+def test_rows_that_are_others_the_second_time_are_refused(client, differs, message, tmp_path):
     del client
     frame = people()
 
@@ -223,7 +226,7 @@ def test_rows_that_are_others_the_second_time_are_refused(client, differs, tmp_p
         return part.assign(label=part["label"].iloc[0]) if differs == "labels" else part.iloc[1:]
 
     table = dd.from_map(changing, range(3), meta=frame.iloc[:0])
-    with pytest.raises(ValueError, match=r"In partition \d of X: X must give the same rows when"):
+    with pytest.raises(ValueError, match=rf"In partition \d of X: X must give the {message}"):
         fitted(table)
 
 

@@ -338,8 +338,8 @@ def test_a_function_whose_reader_is_used_up_is_refused(table):
 @pytest.mark.parametrize(
     ("settings", "draw", "message"),
     [
-        ({}, {"n": 5_500}, "with other labels or groups later; a function that draws rows"),
-        ({"bins": "tree"}, {"frac": 1.0}, "in another order later"),
+        ({}, {"n": 5_500}, "other inputs in rows 0 to 5,499 than at first"),
+        ({"bins": "tree"}, {"frac": 1.0}, "other inputs in rows 0 to 5,999 than at first"),
     ],
 )
 def test_a_function_that_draws_other_rows_is_refused(table, settings, draw, message):
@@ -349,8 +349,25 @@ def test_a_function_that_draws_other_rows_is_refused(table, settings, draw, mess
     def reader():
         return iter([table.drop(columns="weight").sample(**draw, random_state=next(seeds))])
 
-    with pytest.raises(ValueError, match=f"whenever it is read, got rows {message}"):
+    with pytest.raises(ValueError, match=f"whenever it is read, got {message}"):
         classifier(**settings).fit(reader, y="hired", sensitive_features=SENSITIVE)
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [({"n": 6_000, "replace": True}, "another number of rows"), ({"frac": 1.0}, "rows in another")],
+)
+def test_rows_that_change_in_between_are_found_too(table, draw, message):
+    """One call gives others, before the one whose rows are compared with the sample."""
+    calls = count()
+
+    def reader():
+        place, rows = next(calls), table.drop(columns="weight")
+        return iter([rows.sample(**draw, random_state=1) if place == 2 else rows])
+
+    with pytest.raises(ValueError, match=f"whenever it is read, got {message}"):
+        clf = APFExClassifier(model="linear", n_members=2)  # which looks for bins by labels
+        clf.fit(reader, y="hired", sensitive_features=SENSITIVE)
 
 
 def test_without_sensitive_features_there_is_one_plain_model(folder):
