@@ -365,8 +365,8 @@ def test_rows_that_change_in_between_are_found_too(table, draw, message):
         place, rows = next(calls), table.drop(columns="weight")
         return iter([rows.sample(**draw, random_state=1) if place == 2 else rows])
 
+    clf = APFExClassifier(model="linear", n_members=2)  # which looks for bins by labels
     with pytest.raises(ValueError, match=f"whenever it is read, got {message}"):
-        clf = APFExClassifier(model="linear", n_members=2)  # which looks for bins by labels
         clf.fit(reader, y="hired", sensitive_features=SENSITIVE)
 
 
