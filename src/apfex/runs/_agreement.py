@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,34 +48,45 @@ def sha256_of(described: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(jsonable(shown), sort_keys=True).encode()).hexdigest()
 
 
+@contextmanager
+def _whole(folder: Path) -> Iterator[None]:
+    """A part that is missing, or of another kind, is told as a disagreement."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise _disagree(folder, f"a part is missing or of another kind ({error!r})") from error
+
+
 def check_front(described: Mapping[str, Any], record: Mapping[str, Any], folder: Path) -> None:
     """Refuse points whose figures are not those of the record, by which a run is signed."""
-    own = jsonable(results_of(described))
-    told = _are_of(record, own["point"], own["points"])
-    told = told and described["conclusion"] == record["conclusion"]
-    limits = {name: record["settings"].get(name) for name in ("tolerance", "confidence")}
-    told = told and all(
-        value is None or described["settings"][name] == value for name, value in limits.items()
-    )
-    if not told or described["rows"] > record["data"]["test_rows"]:
-        raise _disagree(folder, "front.json has other figures than run.json")
-    whole = record.get("front_sha256")  # runs of earlier versions have none
-    if whole is not None and whole != sha256_of(described):
-        raise _disagree(folder, "front.json is not the one that run.json tells of")
+    with _whole(folder):
+        own = jsonable(results_of(described))
+        told = _are_of(record, own["point"], own["points"])
+        told = told and described["conclusion"] == record["conclusion"]
+        limits = {name: record["settings"].get(name) for name in ("tolerance", "confidence")}
+        told = told and all(
+            value is None or described["settings"][name] == value for name, value in limits.items()
+        )
+        if not told or described["rows"] > record["data"]["test_rows"]:
+            raise _disagree(folder, "front.json has other figures than run.json")
+        whole = record.get("front_sha256")  # runs of earlier versions have none
+        if whole is not None and whole != sha256_of(described):
+            raise _disagree(folder, "front.json is not the one that run.json tells of")
 
 
 def check_model(clf: APFExClassifier, record: Mapping[str, Any], folder: Path) -> None:
     """Refuse a model that decides in other words, by other columns or points than the record."""
-    found = (clf.classes_.tolist(), [str(name) for name in clf.feature_names_in_])
-    if found != (record["classes"], list(record["features"])):
-        raise _disagree(folder, "model/ has other classes or features than run.json")
-    if list(classes_of(*record["words"])) != record["classes"]:
-        raise _disagree(
-            folder, f"run.json has words that are not those of its classes, {record['words']}"
-        )
-    points = [{"error on validation rows": point.error} for point in clf.front_]
-    if is_finished(record) and not _are_of(record, clf.point_, points):
-        raise _disagree(folder, "model/ has other points than run.json")
+    with _whole(folder):
+        found = (clf.classes_.tolist(), [str(name) for name in clf.feature_names_in_])
+        if found != (record["classes"], list(record["features"])):
+            raise _disagree(folder, "model/ has other classes or features than run.json")
+        if list(classes_of(*record["words"])) != record["classes"]:
+            raise _disagree(
+                folder, f"run.json has words that are not those of its classes, {record['words']}"
+            )
+        points = [{"error on validation rows": point.error} for point in clf.front_]
+        if is_finished(record) and not _are_of(record, clf.point_, points):
+            raise _disagree(folder, "model/ has other points than run.json")
 
 
 def _are_of(record: Mapping[str, Any], chosen: int, points: Sequence[Mapping[str, Any]]) -> bool:
@@ -101,27 +113,29 @@ def check_audit(
     described: Mapping[str, Any] | None = None,
 ) -> None:
     """Refuse an audit that is not of the record, or of the chosen point that pages show."""
-    for name in _LIMITS:
-        asked, found = record["settings"].get(name), getattr(audit.settings, name)
-        if asked is not None and asked != found:
-            raise _disagree(
-                folder, f"audit.json has the {name} {found}, run.json {printable(asked, 40)}"
-            )
-    if described is None:
-        rows = audit.n_rows + audit.counts.outside
-        if rows != record["data"]["rows"]:
-            raise _disagree(
-                folder, f"audit.json is of {rows:,} rows, run.json of {record['data']['rows']:,}"
-            )
-        return
-    gaps = {
-        (gap["criterion"], gap["by"]): gap["gap"]
-        for gap in described["points"][described["chosen"]]["gaps"]
-    }
-    own = {(row["criterion"], row["by"]): row["gap"] for row in audit.gaps.to_dict("records")}
-    is_same = audit.n_rows == described["rows"] and gaps.keys() == own.keys()
-    if not is_same or not all(_is_close(gaps[key], own[key]) for key in own):
-        raise _disagree(folder, "audit.json is not of the point that front.json proposes")
+    with _whole(folder):
+        for name in _LIMITS:
+            asked, found = record["settings"].get(name), getattr(audit.settings, name)
+            if asked is not None and asked != found:
+                raise _disagree(
+                    folder, f"audit.json has the {name} {found}, run.json {printable(asked, 40)}"
+                )
+        if described is None:
+            rows = audit.n_rows + audit.counts.outside
+            if rows != record["data"]["rows"]:
+                raise _disagree(
+                    folder,
+                    f"audit.json is of {rows:,} rows, run.json of {record['data']['rows']:,}",
+                )
+            return
+        gaps = {
+            (gap["criterion"], gap["by"]): gap["gap"]
+            for gap in described["points"][described["chosen"]]["gaps"]
+        }
+        own = {(row["criterion"], row["by"]): row["gap"] for row in audit.gaps.to_dict("records")}
+        is_same = audit.n_rows == described["rows"] and gaps.keys() == own.keys()
+        if not is_same or not all(_is_close(gaps[key], own[key]) for key in own):
+            raise _disagree(folder, "audit.json is not of the point that front.json proposes")
 
 
 def _is_close(stored: float | None, own: float) -> bool:
